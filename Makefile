@@ -1,0 +1,62 @@
+# The project's commands. `make` alone lists them.
+
+PYTHON ?= python3
+PORT ?= 3000
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+# Processes that may not write bytecode compile everything again at each start.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo test check bench dev clean constraints prerequisites
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: $(INSTALLED) ## show the whole path of a chunk on this machine
+	@$(BIN)/python -m opendataflow_dagster.demo
+
+test: check ## check, then run every test
+	$(BIN)/python -m pytest
+
+check: $(INSTALLED) ## lint, format, types and layers, without running anything
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED) ## measure claims; options in ARGS="..."
+	@$(BIN)/python bench/claims.py $(ARGS)
+
+dev: $(INSTALLED) ## run Dagster over the embedded Postgres; PORT=3000
+	@PORT="$(PORT)" bin/dev
+
+# Only the server of this folder: ODF_HOME and ODF_DATABASE_URL may name one that others use.
+clean: ## stop the embedded Postgres and remove all that make and the tools made
+	@if [ ! -d .odf ]; then :; \
+	elif [ -x $(BIN)/odf ]; then ODF_DATABASE_URL= ODF_HOME="$(CURDIR)/.odf" $(BIN)/odf db stop; \
+	elif [ -e .odf/postgres/postmaster.pid ]; then \
+		echo "The embedded Postgres may still run, and .venv/bin/odf, which stops it, is not there: run \`make check\` first." >&2; \
+		exit 1; \
+	fi
+	@rm -rf .venv .odf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
+	@find dagster_home -mindepth 1 ! -name dagster.yaml -delete
+	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+constraints: prerequisites ## pin anew every package that a fresh install brings
+	@echo "Installing into a fresh environment to pin what comes (some minutes)"
+	@set -e; fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	$$(bin/prerequisites $(PYTHON)) -m venv "$$fresh/venv"; \
+	"$$fresh/venv/bin/pip" install -qq -e '.[dev]'; \
+	"$$fresh/venv/bin/pip" freeze --exclude-editable >"$$fresh/pins"; \
+	{ head -n 1 constraints.txt; cat "$$fresh/pins"; } >"$$fresh/constraints.txt"; \
+	cat "$$fresh/constraints.txt" >constraints.txt
+
+prerequisites:
+	@bin/prerequisites $(PYTHON) >/dev/null
+
+$(INSTALLED): pyproject.toml constraints.txt | prerequisites
+	@echo "Installing the pinned packages into .venv (the first time takes some minutes)"
+	@test -x $(BIN)/python || $$(bin/prerequisites $(PYTHON)) -m venv .venv
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

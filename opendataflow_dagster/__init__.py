@@ -1,0 +1,1 @@
+"""OpenDataFlow on Dagster: a data-centric, transactional batch-ETL framework."""

@@ -1,0 +1,1 @@
+"""The ledger: the only place with SQL or a database driver."""

@@ -1,0 +1,98 @@
+"""Chunks as operators see and change them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..model.errors import UnknownName
+from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
+from ..model.manifest import Manifest
+from ..model.verdict import Verdict
+from . import rows
+from .database import Row, Transaction
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chunk:
+    """A producer's row. `status` is the word in the table; a foreign one may be unknown, or missing."""
+
+    datasetid: DatasetId
+    jobid: JobId
+    dataid: DataId
+    status: str | None
+    modified: datetime
+    claim_id: ClaimId | None
+    lease_until: datetime | None
+    attempt: int
+    retries: int
+    run_id: RunId | None
+    manifest_id: ManifestId | None
+    reason: str | None
+    held_status: str | None
+    version: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """One change of one row, whoever made it."""
+
+    event_id: int
+    at: datetime
+    datasetid: DatasetId
+    jobid: JobId
+    dataid: DataId
+    locktype: str
+    old_status: str | None
+    new_status: str | None
+    claim_id: ClaimId | None
+    attempt: int | None
+    run_id: RunId | None
+    manifest_id: ManifestId | None
+    reason: str | None
+    login: str
+    actor: str | None
+
+
+def find(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[Chunk]:
+    return [Chunk(**row) for row in transaction.rows("chunk_rows", **rows.chunks(keys))]
+
+
+def require(transaction: Transaction, keys: Sequence[ChunkKey]) -> None:
+    found = {ChunkKey(datasetid=one.datasetid, dataid=one.dataid) for one in find(transaction, keys)}
+    if unknown := sorted(set(keys) - found):
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        names = ", ".join(str(one) for one in unknown[:3])
+        raise UnknownName(f"there is no chunk {names}{more}; correct the name, or register the job that produces it")
+
+
+def changed(transaction: Transaction, statement: str, keys: Sequence[ChunkKey], **parameters: object) -> list[ChunkKey]:
+    found = transaction.rows(statement, **rows.chunks(keys), **parameters)
+    return sorted({_key(row) for row in found})
+
+
+def expire(transaction: Transaction) -> list[tuple[ChunkKey, str]]:
+    """The chunks whose lease ran out, each with the status that it got."""
+    return [(_key(row), row["status"]) for row in transaction.rows("heal_expired")]
+
+
+def downstream(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[ChunkKey]:
+    return [_key(row) for row in transaction.rows("downstream", **rows.chunks(keys))]
+
+
+def history(transaction: Transaction, key: ChunkKey) -> list[Event]:
+    return [Event(**row) for row in transaction.rows("history", datasetid=key.datasetid, dataid=key.dataid)]
+
+
+def verdicts(transaction: Transaction, jobid: JobId, dataid: DataId) -> list[Verdict]:
+    return [rows.verdict(jobid, row) for row in transaction.rows("verdicts", jobid=jobid, dataid=dataid)]
+
+
+def current_manifest(transaction: Transaction, key: ChunkKey) -> Manifest | None:
+    found = transaction.rows("current_manifest", datasetid=key.datasetid, dataid=key.dataid)
+    return rows.manifest(found[0]) if found else None
+
+
+def _key(row: Row) -> ChunkKey:
+    return ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"]))

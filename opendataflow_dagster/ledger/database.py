@@ -1,0 +1,154 @@
+"""The connection to the ledger: a pool, transactions, and errors in the system's own words."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from ..model.errors import (
+    ForbiddenTransition,
+    InvalidDefinition,
+    InvalidName,
+    LedgerConflict,
+    LedgerUnavailable,
+    OpenDataFlowError,
+    SchemaMismatch,
+)
+from .sql import sql
+
+Connection: TypeAlias = psycopg.Connection[DictRow]
+Row: TypeAlias = DictRow
+
+# What our triggers raise.
+_FORBIDDEN_TRANSITION = "DF001"
+_CYCLE = "DF002"
+
+
+class Transaction:
+    """An open transaction; runs named statements."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def rows(self, name: str, /, **parameters: object) -> list[Row]:
+        return self._connection.execute(sql(name), parameters, prepare=True).fetchall()
+
+    def one(self, name: str, /, **parameters: object) -> Row:
+        return self.rows(name, **parameters)[0]
+
+    def run(self, name: str, /, **parameters: object) -> int:
+        """How many rows it changed."""
+        return self._connection.execute(sql(name), parameters, prepare=True).rowcount
+
+    def run_text(self, text: bytes) -> None:
+        """A text of several statements, such as a migration."""
+        self._connection.execute(text)
+
+
+class Ledger:
+    """The ledger of one database. Safe to share between threads; make one in each process."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        actor: str | None = None,
+        connections: int = 4,
+        patience: timedelta = timedelta(seconds=10),
+    ) -> None:
+        self.actor = actor or f"{getpass.getuser()}@{socket.gethostname()}"
+        self._server = _server_of(url)
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            url,
+            connection_class=psycopg.Connection[DictRow],
+            kwargs={"autocommit": True, "row_factory": dict_row, "application_name": "opendataflow"},
+            configure=self._configure,
+            min_size=0,
+            max_size=connections,
+            timeout=patience.total_seconds(),
+            reconnect_timeout=patience.total_seconds(),
+            open=True,
+        )
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self, *, actor: str | None = None) -> Iterator[Transaction]:
+        """All of the block or nothing. `actor` is who the history names, when it is not this ledger's."""
+        with self._connection() as connection, connection.transaction():
+            if actor is not None:
+                connection.execute("select set_config('dataflow.actor', %s, true)", (actor,))
+            yield Transaction(connection)
+
+    @contextmanager
+    def statement(self) -> Iterator[Transaction]:
+        """Each statement of the block is a transaction of its own; for a verb that is one statement."""
+        with self._connection() as connection:
+            yield Transaction(connection)
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        try:
+            with self._pool.connection() as connection:
+                yield connection
+        except psycopg.Error as error:
+            if isinstance(error, psycopg.OperationalError) and not isinstance(error, PoolTimeout):
+                # The other idle connections are probably dead as well; the next verb gets a living one.
+                self._pool.check()
+            raise self._in_our_words(error) from error
+
+    def _configure(self, connection: Connection) -> None:
+        # One generic plan for each statement: planning the claim costs more than running it.
+        connection.execute("set plan_cache_mode = force_generic_plan")
+        connection.execute("select set_config('dataflow.actor', %s, false)", (self.actor,))
+
+    def _in_our_words(self, error: psycopg.Error) -> OpenDataFlowError:
+        said = error.diag.message_primary or str(error).strip() or type(error).__name__
+        hint = f"; {error.diag.message_hint}" if error.diag.message_hint else ""
+        constraint = error.diag.constraint_name
+        if error.sqlstate == _FORBIDDEN_TRANSITION:
+            return ForbiddenTransition(f"{said}{hint}")
+        if error.sqlstate == _CYCLE:
+            return InvalidDefinition(f"{said}{hint}")
+        if isinstance(error, errors.UniqueViolation) and constraint == "one_producer_per_dataset":
+            return InvalidDefinition(f"a DataSet has one producing job: {error.diag.message_detail}; remove one OUT item")
+        if isinstance(error, errors.CheckViolation) and constraint is not None and "id" in constraint:
+            return InvalidName(f"{said} ({error.diag.message_detail or constraint}); give a printable id")
+        if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction | errors.UndefinedColumn):
+            return SchemaMismatch(f"the schema of {self._server} is not installed or too old ({said}); run: odf schema install")
+        if isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.LockNotAvailable):
+            return LedgerConflict(f"another transaction on {self._server} was in the way ({said}); try again")
+        if isinstance(error, psycopg.OperationalError | errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
+            return LedgerUnavailable(
+                f"the ledger at {self._server} cannot be reached ({_one_line(said)}); start it (odf db start) or wait, "
+                f"then try again: nothing was half-written"
+            )
+        return OpenDataFlowError(f"the ledger at {self._server} refused: {_one_line(said)}{hint}")
+
+
+def _server_of(url: str) -> str:
+    """Where it is, without user and password."""
+    parts: dict[str, Any] = conninfo_to_dict(url)
+    return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()

@@ -1,0 +1,176 @@
+-- The chunks: their status and locks, their published versions, the answers that let them run, their history.
+
+create sequence dataflow.claim_id;
+comment on sequence dataflow.claim_id is 'Fencing tokens: a newer claim always has a larger one.';
+
+create table dataflow.job_run (
+    run_id      bigint generated always as identity primary key,
+    jobid       text collate "C" not null,
+    -- Who runs it, and what that orchestrator calls the run.
+    runner      text not null default session_user,
+    external_id text,
+    started     timestamptz not null default now(),
+    ended       timestamptz,
+    outcome     text check (outcome in ('ENDED', 'FAILED')),
+    constraint a_run_has_an_outcome_when_it_ended check ((ended is null) = (outcome is null))
+);
+comment on table dataflow.job_run is 'One execution of a Job, over one chunk or many.';
+create index job_run_by_job on dataflow.job_run (jobid, run_id);
+create unique index job_run_by_external_id on dataflow.job_run (jobid, external_id) where ended is null;
+
+create table dataflow.datastatus (
+    datasetid    text collate "C" not null,
+    jobid        text collate "C" not null,
+    dataid       text collate "C" not null,
+    locktype     text collate "C" not null,
+    -- No check of the word: a foreign client may write any, and an unknown one is a lock for everybody.
+    status       text collate "C",
+    modified     timestamptz not null default now(),
+    claim_id     bigint,
+    lease_until  timestamptz,
+    -- How often it was claimed in all, and how often by itself since a person asked for it.
+    attempt      integer not null default 0,
+    retries      integer not null default 0,
+    run_id       bigint,
+    -- OUT: the current version. IN: the version that the claim pinned.
+    manifest_id  bigint,
+    reason       text,
+    -- HOLD: the status that `unhold` gives back.
+    held_status  text,
+    primary key (datasetid, jobid, dataid),
+    constraint ids_are_printable check (
+        btrim(datasetid) <> '' and btrim(jobid) <> '' and btrim(dataid) <> ''
+        and octet_length(datasetid) <= 200 and octet_length(jobid) <= 200 and octet_length(dataid) <= 500
+        and datasetid || jobid || dataid !~ '[\u0001-\u001F\u007F-\u009F\u2028\u2029]'),
+    constraint locktype_is_in_or_out check (locktype in ('IN', 'OUT')),
+    constraint a_claim_is_running check (claim_id is null or coalesce(status, '') = 'RUNNING'),
+    constraint an_out_claim_has_a_lease check (locktype = 'IN' or (claim_id is null) = (lease_until is null)),
+    constraint only_a_held_chunk_remembers check (held_status is null or coalesce(status, '') = 'HOLD')
+) with (fillfactor = 80);
+comment on table dataflow.datastatus is 'OUT: the producer''s row, a lock for everyone. IN: a consumer''s row, a lock for that Job alone.';
+
+create index out_rows on dataflow.datastatus (datasetid, dataid) where locktype = 'OUT';
+create unique index one_live_claim_per_chunk on dataflow.datastatus (datasetid, dataid)
+    where locktype = 'OUT' and claim_id is not null;
+create index in_rows_without_a_pin on dataflow.datastatus (datasetid, dataid)
+    where locktype = 'IN' and manifest_id is null;
+create index out_rows_that_need_attention on dataflow.datastatus (jobid, status, dataid)
+    where locktype = 'OUT' and status in ('FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED');
+
+-- The state machine, as data. model/status.py has the same table; a test holds them equal.
+create table dataflow.status_transition (
+    old_status text collate "C" not null,
+    new_status text collate "C" not null,
+    primary key (old_status, new_status)
+);
+insert into dataflow.status_transition (old_status, new_status) values
+    ('PENDING', 'RUNNING'), ('PENDING', 'READY'), ('PENDING', 'FAILED'), ('PENDING', 'RESUBMIT'), ('PENDING', 'HOLD'), ('PENDING', 'SKIPPED'),
+    ('RUNNING', 'READY'), ('RUNNING', 'FAILED'), ('RUNNING', 'RESUBMIT'), ('RUNNING', 'HOLD'), ('RUNNING', 'SKIPPED'),
+    ('READY', 'RUNNING'), ('READY', 'FAILED'), ('READY', 'RESUBMIT'), ('READY', 'HOLD'), ('READY', 'SKIPPED'),
+    ('FAILED', 'RUNNING'), ('FAILED', 'READY'), ('FAILED', 'RESUBMIT'), ('FAILED', 'HOLD'), ('FAILED', 'SKIPPED'),
+    ('RESUBMIT', 'RUNNING'), ('RESUBMIT', 'READY'), ('RESUBMIT', 'FAILED'), ('RESUBMIT', 'HOLD'), ('RESUBMIT', 'SKIPPED'),
+    ('HOLD', 'PENDING'), ('HOLD', 'READY'), ('HOLD', 'FAILED'), ('HOLD', 'RESUBMIT'), ('HOLD', 'SKIPPED'),
+    ('SKIPPED', 'RESUBMIT'), ('SKIPPED', 'HOLD');
+
+create table dataflow.chunk_input (
+    jobid        text collate "C" not null,
+    dataid       text collate "C" not null,
+    datasetid    text collate "C" not null,
+    -- '' says: this chunk needs none of that DataSet.
+    input_dataid text collate "C" not null,
+    primary key (jobid, dataid, datasetid, input_dataid)
+);
+comment on table dataflow.chunk_input is 'Which input chunks a chunk needs, where the mapping is `listed`.';
+create index chunk_input_by_input on dataflow.chunk_input (datasetid, input_dataid);
+
+create table dataflow.data_manifest (
+    manifest_id    bigint generated always as identity primary key,
+    datasetid      text collate "C" not null,
+    dataid         text collate "C" not null,
+    version        integer not null check (version >= 1),
+    jobid          text collate "C" not null,
+    claim_id       bigint,
+    run_id         bigint,
+    location       text not null,
+    -- [{"path": relative to location, "size": bytes, "digest": text or null}, ...]
+    files          jsonb not null default '[]',
+    file_count     integer not null generated always as (jsonb_array_length(files)) stored,
+    bytes          bigint not null default 0 check (bytes >= 0),
+    row_count      bigint check (row_count >= 0),
+    schema_hash    text,
+    content_digest text,
+    -- [{"name": ..., "passed": true, "detail": ...}, ...]
+    checks         jsonb not null default '[]',
+    -- [{"datasetid": ..., "dataid": ..., "manifest_id": ..., "version": ...}, ...]
+    inputs         jsonb not null default '[]',
+    published      timestamptz not null default now(),
+    constraint one_manifest_per_version unique (datasetid, dataid, version)
+);
+comment on table dataflow.data_manifest is 'The immutable record of each published version of a chunk.';
+create index data_manifest_by_content on dataflow.data_manifest (datasetid, content_digest) where content_digest is not null;
+
+-- The code of the first no; null when all five are yes.
+create function dataflow.code_of(ready text, right_data text, placed text, valid text, safe text) returns text
+    language sql immutable parallel safe
+    return case when ready is not null then 'DATA_NOT_READY'
+                when right_data is not null then 'WRONG_DATA'
+                when placed is not null then 'INVALID_PATH'
+                when valid is not null then 'NOT_VALIDATED'
+                when safe is not null then 'LOCKED' end;
+
+create table dataflow.verdict (
+    verdict_id bigint generated always as identity,
+    jobid      text collate "C" not null,
+    dataid     text collate "C" not null,
+    asked      timestamptz not null default now(),
+    -- Null: the gate asked, nobody claimed.
+    claim_id   bigint,
+    -- The five answers. Null is a yes, for which the inputs are the evidence; a no is its reason in words.
+    ready      text,
+    right_data text,
+    placed     text,
+    valid      text,
+    safe       text,
+    code       text generated always as (dataflow.code_of(ready, right_data, placed, valid, safe)) stored,
+    -- The input chunks that were asked about, as in data_manifest.inputs.
+    inputs     jsonb not null default '[]',
+    primary key (jobid, dataid, verdict_id),
+    constraint a_claim_has_five_yes check (claim_id is null
+        or coalesce(ready, right_data, placed, valid, safe) is null)
+);
+comment on table dataflow.verdict is 'The five answers, kept for ever. Append only.';
+
+create table dataflow.chunk_event (
+    event_id    bigint generated always as identity,
+    at          timestamptz not null default clock_timestamp(),
+    datasetid   text collate "C" not null,
+    jobid       text collate "C" not null,
+    dataid      text collate "C" not null,
+    locktype    text collate "C" not null,
+    old_status  text collate "C",
+    new_status  text collate "C",
+    claim_id    bigint,
+    attempt     integer,
+    run_id      bigint,
+    manifest_id bigint,
+    reason      text,
+    -- The login of the session, and the person or program that it acts for.
+    login       text not null,
+    actor       text,
+    primary key (datasetid, dataid, event_id)
+);
+comment on table dataflow.chunk_event is 'Every change of datastatus, whoever made it. Append only.';
+
+create table dataflow.runnable (
+    jobid    text collate "C" not null,
+    dataid   text collate "C" not null,
+    resubmit boolean not null,
+    sort_key text collate "C" not null,
+    since    timestamptz not null default now(),
+    -- The code of the no that a claim got for it; asked again when something changes, and by heal.
+    blocked  text collate "C",
+    primary key (jobid, dataid)
+);
+comment on table dataflow.runnable is 'Derived: the chunks whose inputs are all READY and whose output is free. Triggers keep it; rebuild_runnable makes it anew.';
+create index runnable_in_order on dataflow.runnable (jobid, resubmit desc, sort_key, dataid) where blocked is null;
+create index runnable_but_blocked on dataflow.runnable (jobid) where blocked is not null;

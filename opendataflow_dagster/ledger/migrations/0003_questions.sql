@@ -1,0 +1,231 @@
+-- The five questions, asked of the ledger: one function for the gate and for the claim.
+-- What only a file system knows (is every file there, with its size?) is asked by the verb on top of this.
+
+-- Which input chunks does a chunk of a Job need?
+create function dataflow.inputs_of(p_jobid text, p_dataid text)
+    returns table (datasetid text, dataid text, mapping text)
+    language sql stable rows 2
+begin atomic
+    select j.datasetid, p_dataid, j.mapping
+      from dataflow.job j
+     where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'equal'
+    union all
+    select e.datasetid, e.input_dataid, 'listed'
+      from dataflow.chunk_input e
+     where e.jobid = p_jobid and e.dataid = p_dataid and e.input_dataid <> ''
+    union all
+    select j.datasetid, o.dataid, j.mapping
+      from dataflow.job j
+     cross join lateral (select distinct s.dataid from dataflow.datastatus s
+                          where s.datasetid = j.datasetid and s.locktype = 'OUT') o
+     where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'all';
+end;
+
+-- A no in words: what is wrong with which chunk, and the next step. Only a no is put into words, because a
+-- claim of a hundred good chunks must not pay for sentences.
+create function dataflow.reason(problem text, p_jobid text, p_datasetid text, p_dataid text) returns text
+    language plpgsql stable set search_path = pg_catalog, pg_temp
+as $$
+declare
+    chunk text := p_datasetid || '/' || p_dataid;
+    held  text;
+    d     dataflow.dataset;
+    m     dataflow.data_manifest;
+begin
+    select format('%s (job %s, since %s%s%s)', coalesce(s.status, 'NULL'), s.jobid, to_char(s.modified, 'YYYY-MM-DD HH24:MI:SS'),
+                  ', claim ' || s.claim_id, ', ' || s.reason)
+      into held
+      from dataflow.datastatus s
+     where s.datasetid = p_datasetid and s.dataid = p_dataid and s.locktype = 'OUT'
+     -- The row that is the obstacle: for an input one that is not READY, for an output one that is not free.
+     order by case when problem = 'TAKEN' then coalesce(s.status, '') in ('PENDING', 'RESUBMIT')
+                   else coalesce(s.status, '') = 'READY' end
+     limit 1;
+    select * into d from dataflow.dataset t where t.datasetid = p_datasetid;
+    select n.* into m
+      from dataflow.datastatus s
+      join dataflow.data_manifest n on n.manifest_id = s.manifest_id
+     where s.datasetid = p_datasetid and s.dataid = p_dataid and s.locktype = 'OUT'
+     order by n.manifest_id desc
+     limit 1;
+    return case problem
+        when 'ABSENT' then format('%s is not there; run its producer, or announce it', chunk)
+        when 'NOT_READY' then format('%s is %s; wait for its producer, or resubmit it if it failed', chunk, held)
+        when 'NOT_TODAY' then format('%s is not the current day in %s; wait for the day', chunk, d.timezone)
+        when 'UNLISTED' then format('no input chunks of %s are known for %s of job %s; plan the chunk', p_datasetid, p_dataid, p_jobid)
+        when 'NOT_ITS_TURN' then format('job %s is strictly ordered, and its earlier chunk %s comes first', p_jobid, p_dataid)
+        when 'NO_OUTPUT' then format('job %s has no OUT DataSet; register one', p_jobid)
+        when 'UNREGISTERED' then format('DataSet %s is not registered; register it', p_datasetid)
+        when 'NO_SUCH_PARTITION' then format('%s has no chunk %s in its partitions; use a dataid it has, or correct the partitions', p_datasetid, p_dataid)
+        when 'NOT_ITS_MANIFEST' then format('%s points to a manifest that is not a version of it; resubmit it', chunk)
+        when 'OLD_MANIFEST' then format('%s points to version %s, which is not its current one; resubmit it', chunk, m.version)
+        when 'OTHER_SCHEMA' then format('%s has schema %s, declared is %s; resubmit it, or declare the new schema',
+                                        chunk, coalesce(m.schema_hash, 'none'), d.schema_hash)
+        when 'REPEATED' then format('%s has the same content as %s/%s; resubmit the wrong one, or allow repeats', chunk, p_datasetid,
+                                    (select min(n.dataid) from dataflow.data_manifest n
+                                       join dataflow.datastatus c on c.datasetid = n.datasetid and c.dataid = n.dataid and c.manifest_id = n.manifest_id
+                                      where n.datasetid = m.datasetid and n.content_digest = m.content_digest and n.dataid <> m.dataid))
+        when 'OUT_OF_DATE' then (
+            select format('%s is out of date: made from %s/%s version %s, current is version %s; resubmit it', chunk, o.datasetid, o.dataid,
+                          coalesce(o.used::text, 'none'), coalesce(o.current::text, 'none'))
+              from dataflow.newer_inputs(m.inputs) o limit 1)
+        when 'OUTSIDE' then format('%s is at %s, outside of its root %s; resubmit it in this environment', chunk, m.location, d.location)
+        when 'NOTHING_THERE' then format('nothing is published for %s; wait for its producer', chunk)
+        when 'FAILED_CHECK' then format('%s version %s failed a check; resubmit it', chunk, m.version)
+        when 'NO_MANIFEST' then format('%s was made READY without a manifest, which %s refuses; resubmit it', chunk, p_datasetid)
+        when 'LOCKED' then format('%s is %s; wait until it is released', chunk, held)
+        when 'READING' then format('job %s reads %s already; wait for it, or resubmit its output', p_jobid, chunk)
+        when 'TAKEN' then format('%s is %s; %s', chunk, held,
+                                 case when held like 'RUNNING%' then 'wait for it, or resubmit it'
+                                      when held like 'HOLD%' then 'unhold it' else 'resubmit it to run it again' end)
+        when 'READ_IN_PLACE' then format('%s is being read in place by a consumer; wait for it', chunk)
+    end;
+end
+$$;
+
+-- Which of these inputs (as a manifest records them) are not the current ones any more?
+create function dataflow.newer_inputs(p_inputs jsonb)
+    returns table (datasetid text, dataid text, used integer, current integer)
+    language sql stable
+begin atomic
+    select i.datasetid, i.dataid, i.version, n.version
+      from jsonb_to_recordset(p_inputs) as i(datasetid text, dataid text, manifest_id bigint, version integer)
+      join dataflow.datastatus c on c.datasetid = i.datasetid and c.dataid = i.dataid and c.locktype = 'OUT'
+      left join dataflow.data_manifest n on n.manifest_id = c.manifest_id
+     where c.manifest_id is distinct from i.manifest_id and c.manifest_id is not null;
+end;
+
+-- The first three of many reasons, and how many more there are.
+create function dataflow.first_three(reasons text[]) returns text
+    language sql immutable strict parallel safe
+    return case when cardinality(reasons) <= 3 then array_to_string(reasons, '; ')
+                else array_to_string(reasons[1:3], '; ') || format('; and %s more', cardinality(reasons) - 3) end;
+
+-- All five answers for some chunks of a Job; a null answer is a yes. Each `offset 0` keeps the planner from
+-- copying a subquery to every place that mentions its columns.
+create function dataflow.ask(p_jobid text, p_dataids text[])
+    returns table (dataid text, ready text, right_data text, placed text, valid text, safe text, inputs jsonb, file_count bigint)
+    language sql stable
+begin atomic
+    select chunk.dataid,
+           case when i.ready is not null or j.ready is not null then concat_ws('; ', dataflow.first_three(i.ready), j.ready) end,
+           case when i.right_data is not null or o.right_data is not null or j.right_data is not null
+                then concat_ws('; ', dataflow.first_three(i.right_data), dataflow.first_three(o.right_data), j.right_data) end,
+           dataflow.first_three(i.placed),
+           dataflow.first_three(i.valid),
+           case when o.safe is not null or i.safe is not null
+                then concat_ws('; ', dataflow.first_three(o.safe), dataflow.first_three(i.safe)) end,
+           coalesce(i.inputs, '[]'),
+           coalesce(i.file_count, 0)
+      from unnest(p_dataids) as chunk(dataid)
+     cross join (
+        select exists (select from dataflow.job t where t.jobid = p_jobid and t.itemtype = 'OUT') as has_output,
+               exists (select from dataflow.job t where t.jobid = p_jobid and t.itemtype = 'IN' and t.mapping <> 'equal') as has_listed,
+               exists (select from dataflow.job_policy t where t.jobid = p_jobid and t.ordered) as is_ordered
+        offset 0
+     ) job
+     cross join lateral (
+        -- Each input chunk: its status, its DataSet, its current version; what is wrong with it, as a word.
+        select sum(m.file_count) as file_count,
+               jsonb_agg(jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
+                                            'manifest_id', m.manifest_id, 'version', m.version)) as inputs,
+               array_agg(dataflow.reason(a.ready, p_jobid, x.datasetid, x.dataid)) filter (where a.ready is not null) as ready,
+               array_agg(dataflow.reason(a.right_data, p_jobid, x.datasetid, x.dataid)) filter (where a.right_data is not null) as right_data,
+               array_agg(dataflow.reason(a.placed, p_jobid, x.datasetid, x.dataid)) filter (where a.placed is not null) as placed,
+               array_agg(dataflow.reason(a.valid, p_jobid, x.datasetid, x.dataid)) filter (where a.valid is not null) as valid,
+               array_agg(dataflow.reason(a.safe, p_jobid, x.datasetid, x.dataid)) filter (where a.safe is not null) as safe
+          from dataflow.inputs_of(p_jobid, chunk.dataid) x
+          left join dataflow.dataset d on d.datasetid = x.datasetid
+          left join lateral (
+               select count(*) as row_count,
+                      count(*) filter (where s.status = 'READY') as ready_count,
+                      count(*) filter (where s.status = 'SKIPPED' and d.skipped_input = 'passes') as passing_count,
+                      bool_or(coalesce(s.status, '') not in ('PENDING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED')) as is_locked,
+                      max(s.manifest_id) filter (where s.status is distinct from 'SKIPPED') as manifest_id
+                 from dataflow.datastatus s
+                where s.datasetid = x.datasetid and s.dataid = x.dataid and s.locktype = 'OUT') s on true
+          left join dataflow.data_manifest m on m.manifest_id = s.manifest_id
+         cross join lateral (
+               select case when s.row_count = 0 then 'ABSENT'
+                           when s.ready_count + s.passing_count < s.row_count then 'NOT_READY'
+                           when x.datasetid = 'today' and x.dataid <> to_char(now() at time zone d.timezone, 'YYYY-MM-DD') then 'NOT_TODAY'
+                      end as ready,
+                      case when d.datasetid is null then 'UNREGISTERED'
+                           when d.partitions is not null and not dataflow.has_dataid(d.partitions, x.dataid) then 'NO_SUCH_PARTITION'
+                           when s.manifest_id is null then null
+                           when m.dataid is distinct from x.dataid or m.datasetid is distinct from x.datasetid then 'NOT_ITS_MANIFEST'
+                           when exists (select from dataflow.data_manifest n
+                                         where n.datasetid = m.datasetid and n.dataid = m.dataid and n.version > m.version) then 'OLD_MANIFEST'
+                           when d.schema_hash is not null and m.schema_hash is distinct from d.schema_hash then 'OTHER_SCHEMA'
+                           when m.content_digest is not null and not d.repeats and exists (
+                                   select from dataflow.data_manifest n
+                                     join dataflow.datastatus c on c.datasetid = n.datasetid and c.dataid = n.dataid
+                                                               and c.locktype = 'OUT' and c.manifest_id = n.manifest_id
+                                    where n.datasetid = m.datasetid and n.content_digest = m.content_digest and n.dataid <> m.dataid) then 'REPEATED'
+                           when m.inputs <> '[]' and exists (select from dataflow.newer_inputs(m.inputs)) then 'OUT_OF_DATE'
+                      end as right_data,
+                      case when s.passing_count > 0 then null
+                           when m.manifest_id is null then case when s.ready_count = 0 then 'NOTHING_THERE' end
+                           when not starts_with(m.location, d.location || '/') then 'OUTSIDE'
+                      end as placed,
+                      case when s.passing_count > 0 then null
+                           when m.manifest_id is null then case when s.ready_count = 0 then 'NOTHING_THERE'
+                                                                when d.foreign_ready = 'refused' then 'NO_MANIFEST' end
+                           when m.checks @> '[{"passed": false}]' then 'FAILED_CHECK'
+                      end as valid,
+                      case when s.is_locked then 'LOCKED'
+                           when exists (select from dataflow.datastatus l
+                                         where l.datasetid = x.datasetid and l.jobid = p_jobid and l.dataid = x.dataid and l.locktype = 'IN'
+                                           and (x.mapping = 'equal' or l.claim_id is null)) then 'READING'
+                      end as safe
+               offset 0
+         ) a
+     ) i
+     cross join lateral (
+        -- Each output chunk: registered, expected, free, and not read in place by a consumer.
+        select array_agg(dataflow.reason(a.right_data, p_jobid, t.datasetid, chunk.dataid)) filter (where a.right_data is not null) as right_data,
+               array_agg(dataflow.reason(a.safe, p_jobid, t.datasetid, chunk.dataid)) filter (where a.safe is not null) as safe
+          from dataflow.job t
+          left join dataflow.dataset d on d.datasetid = t.datasetid
+         cross join lateral (
+               select case when d.datasetid is null then 'UNREGISTERED'
+                           when d.partitions is not null and not dataflow.has_dataid(d.partitions, chunk.dataid) then 'NO_SUCH_PARTITION'
+                      end as right_data,
+                      case when exists (select from dataflow.datastatus s
+                                         where s.datasetid = t.datasetid and s.dataid = chunk.dataid and s.locktype = 'OUT'
+                                           and coalesce(s.status, '') not in ('PENDING', 'RESUBMIT')) then 'TAKEN'
+                           when exists (select from dataflow.datastatus s
+                                         where s.datasetid = t.datasetid and s.dataid = chunk.dataid and s.locktype = 'IN' and s.manifest_id is null) then 'READ_IN_PLACE'
+                      end as safe
+               offset 0
+         ) a
+         where t.jobid = p_jobid and t.itemtype = 'OUT'
+     ) o
+     cross join lateral (
+        -- The Job itself: its output, the plan of the chunk, and its turn.
+        select case when not job.has_output then dataflow.reason('NO_OUTPUT', p_jobid, null, null) end as right_data,
+               coalesce(
+                   case when job.has_listed then (
+                       select dataflow.reason('UNLISTED', p_jobid, min(t.datasetid), chunk.dataid)
+                         from dataflow.job t
+                        where t.jobid = p_jobid and t.itemtype = 'IN' and t.mapping <> 'equal'
+                          and not exists (select from dataflow.chunk_input e
+                                           where e.jobid = p_jobid and e.dataid = chunk.dataid and e.datasetid = t.datasetid)
+                          and not (t.mapping = 'all' and exists (select from dataflow.datastatus s
+                                                                  where s.datasetid = t.datasetid and s.locktype = 'OUT'))
+                       having count(*) > 0) end,
+                   case when job.is_ordered then (
+                       select dataflow.reason('NOT_ITS_TURN', p_jobid, null, e.dataid)
+                         from (select s.dataid
+                                 from dataflow.job t
+                                 join dataflow.datastatus s on s.datasetid = t.datasetid and s.locktype = 'OUT'
+                                                           and coalesce(s.status, '') not in ('READY', 'SKIPPED')
+                                where t.jobid = p_jobid and t.itemtype = 'OUT'
+                               union all
+                               select r.dataid from dataflow.runnable r where r.jobid = p_jobid) e
+                        where (dataflow.natural_key(e.dataid), e.dataid) < (dataflow.natural_key(chunk.dataid), chunk.dataid)
+                        order by dataflow.natural_key(e.dataid), e.dataid
+                        limit 1) end) as ready
+        offset 0
+     ) j;
+end;

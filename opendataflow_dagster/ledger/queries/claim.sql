@@ -1,0 +1,61 @@
+-- name: gate
+-- All five answers, without taking anything.
+select a.* from dataflow.ask(%(jobid)s, %(dataids)s::text[]) a
+
+-- name: record_verdicts
+-- Answers of a gate; one that is the same as the last is not stored again.
+insert into dataflow.verdict (jobid, dataid, ready, right_data, placed, valid, safe, inputs)
+select %(jobid)s, n.dataid, n.ready, n.right_data, n.placed, n.valid, n.safe, n.inputs
+  from unnest(%(dataids)s::text[], %(ready)s::text[], %(right_data)s::text[], %(placed)s::text[], %(valid)s::text[], %(safe)s::text[],
+              %(inputs)s::jsonb[]) as n(dataid, ready, right_data, placed, valid, safe, inputs)
+ where dataflow.is_news(%(jobid)s, n.dataid, n.ready, n.right_data, n.placed, n.valid, n.safe)
+
+-- name: claim_next
+-- The next chunks of a Job, RESUBMIT first, in natural order; those that others are claiming are passed over.
+select t.*
+  from (select array_agg(p.dataid) as dataids
+          from (select r.dataid
+                  from dataflow.runnable r
+                 where r.jobid = %(jobid)s and r.blocked is null
+                 order by r.resubmit desc, r.sort_key, r.dataid
+                 limit (select case when exists (select from dataflow.job_policy o where o.jobid = %(jobid)s and o.ordered)
+                                    then 1 else %(count)s end)
+                   for update skip locked) p) n
+ cross join lateral dataflow.take(%(jobid)s, n.dataids, %(run_id)s) t
+ where n.dataids is not null
+
+-- name: lock_runnable
+-- Chunks by name: wait for whoever is claiming them, so that the answers are of after that.
+select r.dataid from dataflow.runnable r
+ where r.jobid = %(jobid)s and r.dataid = any (%(dataids)s)
+ order by r.jobid, r.dataid
+   for update
+
+-- name: claim_named
+-- Take these chunks, whose runnable rows are locked as far as there are any.
+select t.* from dataflow.take(%(jobid)s, %(dataids)s::text[], %(run_id)s) t
+
+-- name: block
+-- A no that the ledger cannot know, about files: not asked again until something changes.
+update dataflow.runnable r set blocked = %(code)s where r.jobid = %(jobid)s and r.dataid = any (%(dataids)s)
+
+-- name: renew
+-- Every claim that is still held has its lease from now on.
+update dataflow.datastatus s set lease_until = clock_timestamp() + g.lease
+  from unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[], %(leases)s::interval[])
+       as g(datasetid, jobid, dataid, claim_id, lease)
+ where s.datasetid = g.datasetid and s.jobid = g.jobid and s.dataid = g.dataid and s.locktype = 'OUT'
+   and s.claim_id = g.claim_id and s.lease_until > clock_timestamp()
+returning s.claim_id, s.lease_until
+
+-- name: runnable_count
+-- What can run now, for one Job.
+select count(*) filter (where r.blocked is null) as runnable, count(*) filter (where r.blocked is not null) as blocked
+  from dataflow.runnable r where r.jobid = %(jobid)s
+
+-- name: runnable_chunks
+-- The next chunks that can run, as advice: nothing is locked.
+select r.dataid, r.resubmit, r.since, r.blocked from dataflow.runnable r
+ where r.jobid = %(jobid)s and r.blocked is null
+ order by r.resubmit desc, r.sort_key, r.dataid
+ limit %(count)s

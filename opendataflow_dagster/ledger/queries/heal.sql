@@ -1,0 +1,58 @@
+-- name: heal_expired
+-- A lease ran out: the holder is dead or has lost it. Again by itself, up to the attempt cap.
+update dataflow.datastatus s
+   set status = case when s.retries + 1 < coalesce((select p.max_attempts from dataflow.job_policy p where p.jobid = s.jobid), 3)
+                     then 'RESUBMIT' else 'FAILED' end,
+       retries = s.retries + 1,
+       reason = format('the lease of claim %%s ran out at %%s (attempt %%s)', s.claim_id, to_char(s.lease_until, 'YYYY-MM-DD HH24:MI:SS'), s.attempt)
+ where (s.datasetid, s.jobid, s.dataid) in (
+       -- In order, and past the rows that a publisher or another healer is changing just now.
+       select e.datasetid, e.jobid, e.dataid from dataflow.datastatus e
+        where e.locktype = 'OUT' and e.claim_id is not null and e.lease_until <= clock_timestamp()
+        order by e.datasetid, e.jobid, e.dataid
+          for update skip locked)
+returning s.datasetid, s.dataid, s.status
+
+-- name: heal_retries
+-- Failures that the Job's policy retries: what kind, how often, after which pause.
+update dataflow.datastatus s set status = 'RESUBMIT', retries = s.retries + 1
+  from dataflow.job_policy p
+ where p.jobid = s.jobid and p.retry_on is not null
+   and s.locktype = 'OUT' and s.status = 'FAILED' and s.reason ~ p.retry_on
+   and s.retries + 1 < p.max_attempts and s.modified + p.retry_delay <= now()
+returning s.datasetid, s.dataid
+
+-- name: heal_cascade
+-- READY chunks made from inputs that have a newer version, of Jobs that say so.
+update dataflow.datastatus s
+   set status = 'RESUBMIT', reason = 'an input was published anew'
+  from dataflow.job_policy p, dataflow.data_manifest m
+ where p.jobid = s.jobid and p.cascade
+   and s.locktype = 'OUT' and s.status = 'READY' and m.manifest_id = s.manifest_id
+   and exists (select from dataflow.newer_inputs(m.inputs))
+returning s.datasetid, s.dataid
+
+-- name: heal_strays
+-- IN rows of claims that are gone.
+delete from dataflow.datastatus i
+ where i.locktype = 'IN' and i.claim_id is not null
+   and not exists (select from dataflow.job j
+                     join dataflow.datastatus o on o.datasetid = j.datasetid and o.jobid = j.jobid and o.locktype = 'OUT'
+                                               and o.claim_id is not null and o.status = 'RUNNING'
+                    where j.jobid = i.jobid and j.itemtype = 'OUT'
+                      and exists (select from dataflow.inputs_of(j.jobid, o.dataid) x where x.datasetid = i.datasetid and x.dataid = i.dataid))
+returning i.datasetid, i.dataid
+
+-- name: heal_blocked
+-- What was refused is asked again: a file may be back, a neighbour corrected.
+update dataflow.runnable set blocked = null where blocked is not null
+
+-- name: rebuild_runnable
+-- The runnable set, made anew from datastatus.
+select r.added, r.removed from dataflow.rebuild_runnable() r
+
+-- name: heal_runs
+-- Runs that hold nothing any more and whose orchestrator never said that they ended.
+update dataflow.job_run r set ended = now(), outcome = 'FAILED'
+ where r.ended is null and r.started < now() - interval '1 day'
+   and not exists (select from dataflow.datastatus s where s.locktype = 'OUT' and s.claim_id is not null and s.run_id = r.run_id)

@@ -1,0 +1,68 @@
+-- name: chunk_rows
+-- The OUT rows of some chunks, with what a person wants to know of them.
+select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease_until, s.attempt, s.retries, s.run_id, s.manifest_id, s.reason,
+       s.held_status, m.version
+  from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
+  join dataflow.datastatus s on s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT'
+  left join dataflow.data_manifest m on m.manifest_id = s.manifest_id
+
+-- name: set_status
+-- Hold or skip. A chunk without a row gets one, of its producing Job.
+with g as (
+    select * from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
+), changed as (
+    update dataflow.datastatus s set status = %(status)s, reason = %(reason)s
+      from g
+     where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT' and s.status is distinct from %(status)s
+    returning s.datasetid, s.dataid
+), added as (
+    insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, reason, held_status)
+    select g.datasetid, j.jobid, g.dataid, 'OUT', %(status)s, %(reason)s, case %(status)s when 'HOLD' then 'PENDING' end
+      from g join dataflow.job j on j.datasetid = g.datasetid and j.itemtype = 'OUT'
+     where not exists (select from dataflow.datastatus s where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT')
+    returning datasetid, dataid
+)
+select c.datasetid, c.dataid from changed c union all select a.datasetid, a.dataid from added a
+
+-- name: unhold
+-- Give back the status that was held.
+update dataflow.datastatus s set status = coalesce(s.held_status, 'RESUBMIT'), reason = %(reason)s
+  from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
+ where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT' and s.status = 'HOLD'
+returning s.datasetid, s.dataid
+
+-- name: downstream
+-- The chunks that were made, directly or not, from these: producers before consumers.
+with recursive below as (
+    select g.datasetid, g.dataid from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
+    union
+    select s.datasetid, s.dataid
+      from below b
+      join dataflow.job i on i.datasetid = b.datasetid and i.itemtype = 'IN'
+      join dataflow.job o on o.jobid = i.jobid and o.itemtype = 'OUT'
+      join dataflow.datastatus s on s.datasetid = o.datasetid and s.locktype = 'OUT'
+     where i.mapping = 'equal' and s.dataid = b.dataid
+        or i.mapping = 'all'
+        or i.mapping = 'listed' and exists (select from dataflow.chunk_input e
+                                             where e.jobid = i.jobid and e.dataid = s.dataid
+                                               and e.datasetid = b.datasetid and e.input_dataid = b.dataid)
+)
+select b.datasetid, b.dataid from below b
+
+-- name: resubmit
+-- One status for all: the triggers revoke live claims, clear what a crash left, and let producers run before consumers.
+-- A chunk on hold stays, and so does one that became READY after the request was made.
+update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s
+  from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
+ where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT'
+   and s.status is distinct from 'RESUBMIT' and s.status is distinct from 'HOLD'
+   and not (s.status = 'READY' and s.modified > coalesce(%(requested)s::timestamptz, 'infinity'))
+returning s.datasetid, s.dataid
+
+-- name: history
+-- Every change of a chunk, oldest first.
+select e.* from dataflow.chunk_event e where e.datasetid = %(datasetid)s and e.dataid = %(dataid)s order by e.event_id
+
+-- name: verdicts
+-- Every stored answer about a chunk of a Job, oldest first.
+select v.* from dataflow.verdict v where v.jobid = %(jobid)s and v.dataid = %(dataid)s order by v.verdict_id

@@ -1,0 +1,93 @@
+-- name: registered
+-- Every DataSet and Job with its items, to check new definitions against.
+select 'dataset' as what, d.datasetid as name, null as itemtype, null as datasetid from dataflow.dataset d
+union all
+select 'job', j.jobid, j.itemtype, j.datasetid from dataflow.job j where j.itemtype in ('IN', 'OUT')
+
+-- name: is_job
+-- Is there a Job of this name?
+select exists (select from dataflow.job where jobid = %(jobid)s) as found
+
+-- name: put_dataset
+-- Code is the master: the row becomes what the code says. Unchanged rows are not touched.
+insert into dataflow.dataset as d (datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, repeats, timezone,
+                                   owner, domain, description)
+values (%(datasetid)s, %(location)s, %(partitions)s, %(schema_hash)s, %(foreign_ready)s, %(skipped_input)s, %(repeats)s, %(timezone)s,
+        %(owner)s, %(domain)s, %(description)s)
+on conflict (datasetid) do update
+   set location = excluded.location, partitions = excluded.partitions, schema_hash = excluded.schema_hash,
+       foreign_ready = excluded.foreign_ready, skipped_input = excluded.skipped_input, repeats = excluded.repeats,
+       timezone = excluded.timezone, owner = excluded.owner, domain = excluded.domain, description = excluded.description
+ where (d.location, d.partitions, d.schema_hash, d.foreign_ready, d.skipped_input, d.repeats, d.timezone, d.owner, d.domain, d.description)
+       is distinct from
+       (excluded.location, excluded.partitions, excluded.schema_hash, excluded.foreign_ready, excluded.skipped_input, excluded.repeats,
+        excluded.timezone, excluded.owner, excluded.domain, excluded.description)
+
+-- name: drop_job_items
+-- Items that the code no longer has.
+delete from dataflow.job j
+ where j.jobid = %(jobid)s
+   and not exists (select from unnest(%(itemtypes)s::text[], %(datasetids)s::text[], %(itemvalues)s::text[], %(mappings)s::text[])
+                          as n(itemtype, datasetid, itemvalue, mapping)
+                    where n.itemtype = j.itemtype and n.datasetid is not distinct from j.datasetid
+                      and n.itemvalue is not distinct from j.itemvalue and n.mapping = j.mapping)
+
+-- name: add_job_items
+-- Items that the ledger does not have yet, in one statement, so that the runnable set is made anew once.
+insert into dataflow.job (jobid, itemtype, datasetid, itemvalue, mapping)
+select %(jobid)s, n.itemtype, n.datasetid, n.itemvalue, n.mapping
+  from unnest(%(itemtypes)s::text[], %(datasetids)s::text[], %(itemvalues)s::text[], %(mappings)s::text[])
+       as n(itemtype, datasetid, itemvalue, mapping)
+ where not exists (select from dataflow.job j
+                    where j.jobid = %(jobid)s and j.itemtype = n.itemtype and j.datasetid is not distinct from n.datasetid)
+
+-- name: put_policy
+-- How the Job is run.
+insert into dataflow.job_policy as p (jobid, lease, max_attempts, retry_delay, retry_on, ordered, cascade)
+values (%(jobid)s, %(lease)s, %(max_attempts)s, %(retry_delay)s, %(retry_on)s, %(ordered)s, %(cascade)s)
+on conflict (jobid) do update
+   set lease = excluded.lease, max_attempts = excluded.max_attempts, retry_delay = excluded.retry_delay, retry_on = excluded.retry_on,
+       ordered = excluded.ordered, cascade = excluded.cascade
+ where (p.lease, p.max_attempts, p.retry_delay, p.retry_on, p.ordered, p.cascade)
+       is distinct from
+       (excluded.lease, excluded.max_attempts, excluded.retry_delay, excluded.retry_on, excluded.ordered, excluded.cascade)
+
+-- name: list_inputs
+-- The input chunks of planned chunks. First those that are no longer meant go, then the others come.
+with meant as (
+    select * from unnest(%(dataids)s::text[], %(datasetids)s::text[], %(input_dataids)s::text[]) as m(dataid, datasetid, input_dataid)
+), gone as (
+    delete from dataflow.chunk_input e
+     where e.jobid = %(jobid)s and e.dataid = any (%(planned)s)
+       and not exists (select from meant m where m.dataid = e.dataid and m.datasetid = e.datasetid and m.input_dataid = e.input_dataid)
+)
+insert into dataflow.chunk_input (jobid, dataid, datasetid, input_dataid)
+select %(jobid)s, m.dataid, m.datasetid, m.input_dataid from meant m
+on conflict do nothing
+
+-- name: plan_chunks
+-- Announce the chunks that a Job shall produce. A chunk that has a row keeps it.
+insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)
+select j.datasetid, j.jobid, p.dataid, 'OUT', 'PENDING'
+  from dataflow.job j
+ cross join unnest(%(dataids)s::text[]) as p(dataid)
+ where j.jobid = %(jobid)s and j.itemtype = 'OUT'
+   and not exists (select from dataflow.datastatus s where s.datasetid = j.datasetid and s.dataid = p.dataid and s.locktype = 'OUT')
+ order by j.datasetid, p.dataid
+on conflict do nothing
+
+-- name: settle_planned
+-- The listed inputs of chunks that were planned before may be others now.
+select dataflow.settle_runnable(array_agg(%(jobid)s::text), array_agg(p.dataid)) from unnest(%(dataids)s::text[]) as p(dataid)
+
+-- name: turn_the_day
+-- `today` is READY for the current date of its time zone, and for no other.
+with day as (
+    select d.datasetid, to_char(now() at time zone d.timezone, 'YYYY-MM-DD') as dataid from dataflow.dataset d where d.datasetid = 'today'
+), gone as (
+    delete from dataflow.datastatus s using day where s.datasetid = day.datasetid and s.locktype = 'OUT' and s.dataid <> day.dataid
+)
+insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)
+select day.datasetid, 'today', day.dataid, 'OUT', 'READY' from day
+ where not exists (select from dataflow.datastatus s where s.datasetid = day.datasetid and s.dataid = day.dataid and s.locktype = 'OUT')
+on conflict do nothing

@@ -1,0 +1,15 @@
+-- name: has_migrations
+-- Was the schema ever installed here?
+select to_regclass('dataflow.migration') is not null as found
+
+-- name: recorded_migrations
+-- What was applied, with the checksum of the file as it was then.
+select name, checksum from dataflow.migration
+
+-- name: record_migration
+-- Goes with the migration, in its transaction.
+insert into dataflow.migration (name, checksum) values (%(name)s, %(checksum)s)
+
+-- name: dataflow_roles
+-- Which of our roles the server has.
+select rolname from pg_roles where rolname in ('dataflow_reader', 'dataflow_operator', 'dataflow_admin')

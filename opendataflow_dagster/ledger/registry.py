@@ -1,0 +1,113 @@
+"""The registry tables: DataSets, Jobs, their policies, and planned chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg.types.json import Jsonb
+
+from ..model.dataset import Dataset
+from ..model.ids import DataId, DatasetId, JobId
+from ..model.job import Job
+from .database import Transaction
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registered:
+    """What the ledger knows now: the DataSets, and which Job reads and makes which."""
+
+    datasets: frozenset[DatasetId]
+    inputs: dict[JobId, set[DatasetId]]
+    outputs: dict[JobId, set[DatasetId]]
+
+
+def registered(transaction: Transaction) -> Registered:
+    datasets: set[DatasetId] = set()
+    inputs: dict[JobId, set[DatasetId]] = {}
+    outputs: dict[JobId, set[DatasetId]] = {}
+    for row in transaction.rows("registered"):
+        match row["itemtype"]:
+            case None:
+                datasets.add(DatasetId(row["name"]))
+            case "IN":
+                inputs.setdefault(JobId(row["name"]), set()).add(DatasetId(row["datasetid"]))
+            case _:
+                outputs.setdefault(JobId(row["name"]), set()).add(DatasetId(row["datasetid"]))
+    return Registered(datasets=frozenset(datasets), inputs=inputs, outputs=outputs)
+
+
+def is_job(transaction: Transaction, jobid: JobId) -> bool:
+    return bool(transaction.one("is_job", jobid=jobid)["found"])
+
+
+def put_dataset(transaction: Transaction, dataset: Dataset) -> bool:
+    """Did it change anything?"""
+    return bool(
+        transaction.run(
+            "put_dataset",
+            datasetid=dataset.datasetid,
+            location=dataset.location,
+            partitions=Jsonb(dataset.partitions.to_json()) if dataset.partitions else None,
+            schema_hash=dataset.schema_hash,
+            foreign_ready=dataset.foreign_ready_or_default,
+            skipped_input=dataset.skipped_input,
+            repeats=dataset.repeats,
+            timezone=dataset.timezone,
+            owner=dataset.owner,
+            domain=dataset.domain,
+            description=dataset.description,
+        )
+    )
+
+
+def put_job(transaction: Transaction, job: Job) -> bool:
+    """Did it change anything?"""
+    items: list[tuple[str, str | None, str | None, str]] = [
+        *(("IN", one.datasetid, None, one.mapping.kind) for one in job.inputs),
+        *(("OUT", one, None, "equal") for one in job.outputs),
+        *((name, None, value, "equal") for name, value in sorted(job.environment.items())),
+    ]
+    columns = {
+        "itemtypes": [item[0] for item in items],
+        "datasetids": [item[1] for item in items],
+        "itemvalues": [item[2] for item in items],
+        "mappings": [item[3] for item in items],
+    }
+    changed = transaction.run("drop_job_items", jobid=job.jobid, **columns)
+    changed += transaction.run("add_job_items", jobid=job.jobid, **columns)
+    changed += transaction.run(
+        "put_policy",
+        jobid=job.jobid,
+        lease=job.policy.lease,
+        max_attempts=job.policy.max_attempts,
+        retry_delay=job.policy.retry_delay,
+        retry_on=job.policy.retry_on,
+        ordered=job.policy.ordered,
+        cascade=job.policy.cascade,
+    )
+    return bool(changed)
+
+
+def plan_chunks(transaction: Transaction, job: Job, dataids: Sequence[DataId]) -> int:
+    """Announce chunks with the input chunks they need; how many are new."""
+    listed = [
+        (dataid, datasetid, input_dataid)
+        for dataid in dataids
+        for datasetid, input_dataids in job.input_chunks(dataid).items()
+        # '' says that the chunk needs none of that DataSet.
+        for input_dataid in (input_dataids or ("",))
+    ]
+    if listed:
+        transaction.run(
+            "list_inputs",
+            jobid=job.jobid,
+            planned=list(dataids),
+            dataids=[one[0] for one in listed],
+            datasetids=[one[1] for one in listed],
+            input_dataids=[one[2] for one in listed],
+        )
+    planned = transaction.run("plan_chunks", jobid=job.jobid, dataids=list(dataids))
+    if listed:
+        transaction.rows("settle_planned", jobid=job.jobid, dataids=list(dataids))
+    return planned

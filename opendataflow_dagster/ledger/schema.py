@@ -1,0 +1,116 @@
+"""Installs, upgrades and verifies the schema: ordered .sql files, each applied once, all in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+
+from ..model.errors import SchemaMismatch
+from .database import Ledger, Transaction
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Migration:
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SchemaReport:
+    applied: tuple[str, ...]
+    missing: tuple[str, ...]
+    changed: tuple[str, ...]
+    unknown: tuple[str, ...]
+    missing_roles: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not (self.missing or self.changed or self.unknown)
+
+
+def migrations() -> tuple[Migration, ...]:
+    folder = files(__package__).joinpath("migrations")
+    found = [Migration(name=one.name.removesuffix(".sql"), text=one.read_text()) for one in folder.iterdir()]
+    return tuple(sorted((one for one in found if one.name[:4].isdigit()), key=lambda one: one.name))
+
+
+def script() -> str:
+    """The whole schema as SQL, for a database whose administrator installs it by hand."""
+    recorded = (
+        f"insert into dataflow.migration (name, checksum) values ('{one.name}', '{one.checksum}');" for one in migrations()
+    )
+    parts = ["begin;", _PREPARE, *(f"-- {one.name}\n{one.text}" for one in migrations()), *recorded, "commit;"]
+    return "\n".join(parts) + "\n"
+
+
+def install(ledger: Ledger, upto: str | None = None) -> tuple[str, ...]:
+    """Apply what is missing (as far as the migration `upto`), and say what was applied. Any number may do so at once."""
+    with ledger.transaction() as transaction:
+        transaction.run_text(_PREPARE.encode())
+        report = _report(transaction)
+        _refuse(report)
+        applied: list[str] = []
+        for migration in migrations():
+            if migration.name in report.missing:
+                transaction.run_text(migration.text.encode())
+                transaction.run("record_migration", name=migration.name, checksum=migration.checksum)
+                applied.append(migration.name)
+            if migration.name == upto:
+                break
+        return tuple(applied)
+
+
+def verify(ledger: Ledger) -> SchemaReport:
+    """What of the schema is there. Changes nothing."""
+    with ledger.transaction() as transaction:
+        if not transaction.one("has_migrations")["found"]:
+            return _compare({}, set())
+        return _report(transaction)
+
+
+# The lock makes concurrent installers wait for each other; it goes with the transaction.
+_PREPARE = """\
+select pg_advisory_xact_lock(hashtext('dataflow'), hashtext('migration'));
+create schema if not exists dataflow;
+create table if not exists dataflow.migration (
+    name     text primary key,
+    checksum text not null,
+    applied  timestamptz not null default now()
+);
+"""
+
+
+def _report(transaction: Transaction) -> SchemaReport:
+    recorded = {row["name"]: row["checksum"] for row in transaction.rows("recorded_migrations")}
+    roles = {row["rolname"] for row in transaction.rows("dataflow_roles")}
+    return _compare(recorded, roles)
+
+
+def _compare(recorded: dict[str, str], roles: set[str]) -> SchemaReport:
+    known = {one.name: one.checksum for one in migrations()}
+    wanted = ("dataflow_reader", "dataflow_operator", "dataflow_admin")
+    return SchemaReport(
+        applied=tuple(sorted(recorded)),
+        missing=tuple(name for name in known if name not in recorded),
+        changed=tuple(name for name in known if recorded.get(name, known[name]) != known[name]),
+        unknown=tuple(sorted(set(recorded) - set(known))),
+        missing_roles=tuple(role for role in wanted if role not in roles),
+    )
+
+
+def _refuse(report: SchemaReport) -> None:
+    if report.unknown:
+        raise SchemaMismatch(
+            f"the database has migrations that this version does not know ({', '.join(report.unknown)}); "
+            f"install the newer opendataflow-dagster"
+        )
+    if report.changed:
+        raise SchemaMismatch(
+            f"the database was made from other files than this version has ({', '.join(report.changed)}); "
+            f"install the version that made it, or start with an empty database"
+        )

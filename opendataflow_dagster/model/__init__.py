@@ -1,0 +1,1 @@
+"""The nouns of the system: pure values, standard library only."""

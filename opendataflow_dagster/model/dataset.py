@@ -1,0 +1,44 @@
+"""A DataSet: a named, partitioned set of data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .errors import InvalidDefinition
+from .ids import DatasetId, dataset_id
+from .partitions import Partitions
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dataset:
+    datasetid: DatasetId
+    #: The root folder or URL in this environment; None: someone else knows where it is.
+    location: str | None = None
+    #: None: any dataid.
+    partitions: Partitions | None = None
+    schema_hash: str | None = None
+    #: May a chunk be consumed that someone made READY without a manifest? Default: only where no location is declared.
+    foreign_ready: Literal["trusted", "refused"] | None = None
+    #: A SKIPPED chunk lets its consumers run without it, or they wait.
+    skipped_input: Literal["waits", "passes"] = "waits"
+    #: May two chunks have the same content?
+    repeats: bool = False
+    timezone: str = "UTC"
+    owner: str | None = None
+    domain: str | None = None
+    description: str | None = None
+
+    def __post_init__(self) -> None:
+        dataset_id(self.datasetid)
+        if self.location is not None:
+            parts = self.location.split("/")
+            if not self.location.strip("/ ") or ".." in parts or "." in parts:
+                raise InvalidDefinition(
+                    f"DataSet {self.datasetid}: {self.location!r} is no root; give a folder or URL without '.' and '..'"
+                )
+            object.__setattr__(self, "location", self.location.rstrip("/"))
+
+    @property
+    def foreign_ready_or_default(self) -> Literal["trusted", "refused"]:
+        return self.foreign_ready or ("trusted" if self.location is None else "refused")

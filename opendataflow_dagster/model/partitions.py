@@ -1,0 +1,167 @@
+"""Which dataids a DataSet has. The text forms are those of Dagster's partition keys.
+
+`dataflow.has_dataid` of the ledger answers `has` in the same way, because a claim asks inside Postgres.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar, Literal, TypeAlias
+
+from .errors import InvalidDefinition
+from .ids import DataId, data_id
+
+Json: TypeAlias = dict[str, object]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimePartitions:
+    """A chunk for each hour, day, week or month, from `first` to `last` (None: without end)."""
+
+    kind: Literal["hourly", "daily", "weekly", "monthly"]
+    first: str
+    last: str | None = None
+
+    _FORMATS: ClassVar[dict[str, str]] = {"hourly": "%Y-%m-%d-%H:%M"}
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("hourly", "daily", "weekly", "monthly"):
+            raise InvalidDefinition(f"partitions cannot be {self.kind!r}; use hourly, daily, weekly or monthly")
+        for bound in filter(None, (self.first, self.last)):
+            try:
+                self.time_of(bound)
+            except ValueError:
+                raise InvalidDefinition(
+                    f"{bound!r} is not a {self.kind} dataid; write it like {self._text(datetime.min)}"
+                ) from None
+        if self.last is not None and self.last < self.first:
+            raise InvalidDefinition(f"partitions end ({self.last}) before they begin ({self.first}); swap them")
+
+    def has(self, dataid: str) -> bool:
+        try:
+            time = self.time_of(dataid)
+        except ValueError:
+            return False
+        if dataid < self.first or (self.last is not None and dataid > self.last):
+            return False
+        return self.kind != "weekly" or (time - self.time_of(self.first)).days % 7 == 0
+
+    def time_of(self, dataid: str) -> datetime:
+        """When the chunk begins. ValueError: that is no dataid of this kind."""
+        time = datetime.strptime(dataid, self._format)  # noqa: DTZ007 - a dataid has the DataSet's own time
+        if self._text(time) != dataid or (self.kind == "monthly" and time.day != 1) or time.minute:
+            raise ValueError(dataid)
+        return time
+
+    def end_of(self, dataid: str) -> datetime:
+        time = self.time_of(dataid)
+        match self.kind:
+            case "hourly":
+                return time + timedelta(hours=1)
+            case "daily":
+                return time + timedelta(days=1)
+            case "weekly":
+                return time + timedelta(days=7)
+            case "monthly":
+                return (time + timedelta(days=31)).replace(day=1)
+
+    def between(self, start: datetime, end: datetime) -> Iterator[DataId]:
+        """The chunks that begin in [start, end), of those there are."""
+        dataid = self.first
+        if (first := self.time_of(self.first)) < start and self.kind != "monthly":
+            step = self.end_of(self.first) - first
+            dataid = self._text(first + -((first - start) // step) * step)
+        while self.has(dataid) and self.time_of(dataid) < end:
+            if self.time_of(dataid) >= start:
+                yield DataId(dataid)
+            dataid = self._text(self.end_of(dataid))
+
+    def to_json(self) -> Json:
+        return {"kind": self.kind, "first": self.first, "last": self.last}
+
+    @property
+    def _format(self) -> str:
+        return self._FORMATS.get(self.kind, "%Y-%m-%d")
+
+    def _text(self, time: datetime) -> str:
+        # strftime does not pad the years before 1000.
+        return time.strftime(self._format).rjust(len(time.isoformat()[:10]) + (6 if self.kind == "hourly" else 0), "0")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StaticPartitions:
+    """Exactly these chunks."""
+
+    keys: tuple[DataId, ...]
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise InvalidDefinition("static partitions need at least one dataid; list them")
+        for key in self.keys:
+            data_id(key)
+
+    def has(self, dataid: str) -> bool:
+        return dataid in self.keys
+
+    def to_json(self) -> Json:
+        return {"kind": "static", "keys": list(self.keys)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RangePartitions:
+    """A key's numbers from `first` to `last`, `step` of them in a chunk: `0-999`, `1000-1999`, ..."""
+
+    first: int
+    last: int
+    step: int
+
+    _PATTERN: ClassVar[re.Pattern[str]] = re.compile("(0|[1-9][0-9]{0,17})-(0|[1-9][0-9]{0,17})")
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.first <= self.last < 10**18 and self.step >= 1):
+            raise InvalidDefinition(
+                f"a range needs 0 <= first <= last and step >= 1, not first={self.first} last={self.last} step={self.step}"
+            )
+
+    def has(self, dataid: str) -> bool:
+        if not (found := self._PATTERN.fullmatch(dataid)):
+            return False
+        low, high = int(found[1]), int(found[2])
+        return (
+            self.first <= low <= self.last
+            and (low - self.first) % self.step == 0
+            and high == min(low + self.step - 1, self.last)
+        )
+
+    def all(self) -> Iterator[DataId]:
+        for low in range(self.first, self.last + 1, self.step):
+            yield DataId(f"{low}-{min(low + self.step - 1, self.last)}")
+
+    def to_json(self) -> Json:
+        return {"kind": "range", "first": self.first, "last": self.last, "step": self.step}
+
+
+Partitions: TypeAlias = TimePartitions | StaticPartitions | RangePartitions
+
+
+def daily(first: str, last: str | None = None) -> TimePartitions:
+    return TimePartitions(kind="daily", first=first, last=last)
+
+
+def hourly(first: str, last: str | None = None) -> TimePartitions:
+    return TimePartitions(kind="hourly", first=first, last=last)
+
+
+def weekly(first: str, last: str | None = None) -> TimePartitions:
+    return TimePartitions(kind="weekly", first=first, last=last)
+
+
+def monthly(first: str, last: str | None = None) -> TimePartitions:
+    return TimePartitions(kind="monthly", first=first, last=last)
+
+
+def static(*keys: str) -> StaticPartitions:
+    return StaticPartitions(keys=tuple(DataId(key) for key in keys))

@@ -1,0 +1,1 @@
+"""All Dagster code of the framework."""

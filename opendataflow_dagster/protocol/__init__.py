@@ -1,0 +1,1 @@
+"""The verbs, one file each, in the order a chunk meets them."""

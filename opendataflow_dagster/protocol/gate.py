@@ -1,0 +1,66 @@
+"""gate: ask the five questions and record the answers; take nothing.
+
+The ledger answers what it knows; the warehouse is asked whether every file of a pinned version is in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ..ledger import claims, registry
+from ..ledger.database import Ledger, Transaction
+from ..model.errors import UnknownName
+from ..model.ids import DataId, JobId, data_id, job_id
+from ..model.manifest import Manifest
+from ..model.verdict import Answer, Question, Verdict
+from ..warehouse.placement import misplaced
+
+
+def gate(ledger: Ledger, jobid: str, dataids: Iterable[str]) -> list[Verdict]:
+    """All five answers for each chunk, in the order given."""
+    job, chunks = job_id(jobid), [data_id(one) for one in dataids]
+    with ledger.transaction() as transaction:
+        require_job(transaction, job)
+        asked = {one.dataid: one for one in claims.ask(transaction, job, chunks)}
+        pinned = manifests_of(transaction, asked.values())
+    verdicts = [look_at_files(asked[one], pinned) for one in chunks]
+    with ledger.transaction() as transaction:
+        claims.record(transaction, job, verdicts)
+    return verdicts
+
+
+def require_job(transaction: Transaction, jobid: JobId) -> None:
+    if not registry.is_job(transaction, jobid):
+        raise UnknownName(f"job {jobid} is not registered; register it, or correct its name")
+
+
+def manifests_of(transaction: Transaction, verdicts: Iterable[Verdict]) -> dict[int, Manifest]:
+    wanted = {pin.manifest_id for one in verdicts for pin in one.inputs if pin.manifest_id is not None}
+    return {one.manifest_id: one for one in claims.manifests(transaction, wanted)} if wanted else {}
+
+
+def pins(verdict: Verdict, manifests: dict[int, Manifest]) -> tuple[Manifest, ...]:
+    return tuple(manifests[pin.manifest_id] for pin in verdict.inputs if pin.manifest_id is not None)
+
+
+def look_at_files(verdict: Verdict, manifests: dict[int, Manifest]) -> Verdict:
+    """The same verdict, with a no for PLACED where a file is missing or has another size."""
+    wrong = [text for one in pins(verdict, manifests) if (text := misplaced(one.location, one.files))]
+    if not wrong:
+        return verdict
+    more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+    said = f"{'; '.join(wrong[:3])}{more}; put the files back, or resubmit the chunk they belong to"
+    return replace(verdict, answers=tuple(_with_placed(one, said) for one in verdict.answers))
+
+
+def _with_placed(answer: Answer, said: str) -> Answer:
+    if answer.question is not Question.PLACED:
+        return answer
+    return Answer.of(Question.PLACED, said if answer.yes else f"{answer.reason}; {said}")
+
+
+def runnable(ledger: Ledger, jobid: str, count: int) -> Sequence[DataId]:
+    """The next chunks that can run, as advice: the claim decides."""
+    with ledger.statement() as statement:
+        return [DataId(row["dataid"]) for row in statement.rows("runnable_chunks", jobid=job_id(jobid), count=count)]

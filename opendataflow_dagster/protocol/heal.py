@@ -1,0 +1,68 @@
+"""heal: restore what crashes and clocks have left, and say what was done. Anybody may call it, at any time, at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ledger.chunks import changed, expire
+from ..ledger.database import Ledger
+from ..model.ids import ChunkKey
+from ..model.status import Status
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Healed:
+    #: Leases that ran out: they run again, or have failed too often.
+    resubmitted: tuple[ChunkKey, ...] = ()
+    gave_up: tuple[ChunkKey, ...] = ()
+    #: Failures that the Job's policy retries.
+    retried: tuple[ChunkKey, ...] = ()
+    #: READY chunks whose inputs were published anew, of Jobs that cascade.
+    cascaded: tuple[ChunkKey, ...] = ()
+    #: Refused chunks that will be asked again.
+    asked_again: int = 0
+    #: IN rows that nobody holds any more.
+    strays: int = 0
+    #: Chunks that the rebuild put into the runnable set, and took out of it. Other than zero is a bug worth a report.
+    added: int = 0
+    removed: int = 0
+    closed_runs: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"expired leases: {len(self.resubmitted)} resubmitted, {len(self.gave_up)} failed; "
+            f"retried: {len(self.retried)}; cascaded: {len(self.cascaded)}; asked again: {self.asked_again}; "
+            f"strays removed: {self.strays}; runnable set: {self.added} added, {self.removed} removed; "
+            f"runs closed: {self.closed_runs}"
+        )
+
+
+def heal(ledger: Ledger, *, rebuild: bool = False) -> Healed:
+    """Each part is a transaction of its own. `rebuild` also makes the derived rows anew, which locks out claims meanwhile."""
+    with ledger.transaction(actor="heal") as transaction:
+        expired = expire(transaction)
+    with ledger.transaction(actor="heal: retry policy") as transaction:
+        retried = changed(transaction, "heal_retries", ())
+    with ledger.transaction(actor="heal: cascade policy") as transaction:
+        cascaded = changed(transaction, "heal_cascade", ())
+    with ledger.transaction(actor="heal") as transaction:
+        transaction.run("turn_the_day")
+        asked_again = transaction.run("heal_blocked")
+        closed_runs = transaction.run("heal_runs")
+    strays = added = removed = 0
+    if rebuild:
+        with ledger.transaction(actor="heal") as transaction:
+            strays = len(transaction.rows("heal_strays"))
+            rebuilt = transaction.one("rebuild_runnable")
+            added, removed = rebuilt["added"], rebuilt["removed"]
+    return Healed(
+        resubmitted=tuple(sorted(key for key, status in expired if status == Status.RESUBMIT)),
+        gave_up=tuple(sorted(key for key, status in expired if status == Status.FAILED)),
+        retried=tuple(retried),
+        cascaded=tuple(cascaded),
+        asked_again=asked_again,
+        strays=strays,
+        added=added,
+        removed=removed,
+        closed_runs=closed_runs,
+    )

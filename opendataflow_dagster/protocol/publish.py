@@ -1,0 +1,92 @@
+"""publish: fence, record the manifest, make READY, release the inputs; one short transaction that moves no bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..ledger import claims as ledger_claims
+from ..ledger.claims import Publication
+from ..ledger.database import Ledger
+from ..model.claim import Claim
+from ..model.errors import ClaimLost, InvalidManifest
+from ..model.ids import DatasetId
+from ..model.manifest import NewManifest
+from ..warehouse.placement import misplaced
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """A claim and what was made under it: a manifest for each of its outputs."""
+
+    claim: Claim
+    manifests: Mapping[DatasetId, NewManifest]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Published:
+    """What became of many: versions, and the claims that were lost meanwhile."""
+
+    versions: tuple[Publication, ...]
+    lost: tuple[Claim, ...]
+
+
+def publish(ledger: Ledger, claim: Claim, manifest: NewManifest | Mapping[DatasetId, NewManifest]) -> Publication:
+    """The new version of the chunk (of its first output). Safe to repeat when the answer was lost on its way."""
+    if isinstance(manifest, NewManifest):
+        manifest = dict.fromkeys(claim.outputs, manifest)
+    published = publish_many(ledger, [Made(claim=claim, manifests=manifest)])
+    if published.lost:
+        raise ClaimLost(list(published.lost), "publish")
+    return published.versions[0]
+
+
+def publish_many(ledger: Ledger, made: Sequence[Made]) -> Published:
+    """Each claim by itself: what was lost does not hold back the others. A manifest that is not right refuses all."""
+    for one in made:
+        _refuse_wrong(one)
+    with ledger.statement() as statement:
+        found = ledger_claims.publish(statement, [(one.claim, dict(one.manifests)) for one in made])
+    by_claim: dict[int, list[Publication]] = {}
+    for publication in found:
+        by_claim.setdefault(publication.claim_id, []).append(publication)
+    _refuse_misfits(made, found)
+    missing = [one.claim for one in made if one.claim.claim_id not in by_claim]
+    if missing:
+        # Perhaps it was published, and only the answer did not arrive.
+        with ledger.statement() as statement:
+            for publication in ledger_claims.published_by(statement, missing):
+                by_claim.setdefault(publication.claim_id, []).append(publication)
+    return Published(
+        versions=tuple(version for one in made for version in by_claim.get(one.claim.claim_id, ())),
+        lost=tuple(one for one in missing if one.claim_id not in by_claim),
+    )
+
+
+def _refuse_wrong(made: Made) -> None:
+    chunk = f"{made.claim.jobid}/{made.claim.dataid}"
+    if set(made.manifests) != set(made.claim.outputs):
+        raise InvalidManifest(
+            f"{chunk} was claimed for {', '.join(made.claim.outputs)}, but there are manifests for "
+            f"{', '.join(sorted(made.manifests)) or 'nothing'}; give one for each output"
+        )
+    for datasetid, manifest in made.manifests.items():
+        if failed := [check for check in manifest.checks if not check.passed]:
+            figures = "; ".join(f"{check.name}: {check.detail}" for check in failed)
+            raise InvalidManifest(f"{datasetid}/{made.claim.dataid} failed its checks ({figures}); release it as failed")
+        if wrong := misplaced(manifest.location, manifest.files):
+            raise InvalidManifest(f"{datasetid}/{made.claim.dataid}: {wrong}; write it again, or release it as failed")
+
+
+def _refuse_misfits(made: Sequence[Made], found: Sequence[Publication]) -> None:
+    claims = {one.claim.claim_id: one for one in made}
+    for one in found:
+        if one.problem is None:
+            continue
+        claim = claims[one.claim_id]
+        manifest, chunk = claim.manifests[one.datasetid], f"{one.datasetid}/{claim.claim.dataid}"
+        if one.problem == "OUTSIDE":
+            raise InvalidManifest(f"{chunk}: {manifest.location} lies outside of the root {one.root}; write it below its root")
+        raise InvalidManifest(
+            f"{chunk} has schema {manifest.schema_hash}, declared is {one.declared}; write it as declared, or declare the new schema"
+        )

@@ -1,0 +1,21 @@
+"""run: one execution of a Job, over one chunk or many. Claims name it, and a dead run's claims are released by it."""
+
+from __future__ import annotations
+
+from ..ledger.database import Ledger
+from ..model.ids import RunId, job_id
+from .gate import require_job
+
+
+def begin_run(ledger: Ledger, jobid: str, *, runner: str | None = None, external_id: str | None = None) -> RunId:
+    """`external_id` is what the orchestrator calls the run."""
+    job = job_id(jobid)
+    with ledger.transaction() as transaction:
+        require_job(transaction, job)
+        begun = transaction.one("begin_run", jobid=job, runner=runner or ledger.actor, external_id=external_id)
+    return RunId(begun["run_id"])
+
+
+def end_run(ledger: Ledger, run_id: RunId, *, failed: bool = False) -> None:
+    with ledger.statement() as statement:
+        statement.run("end_run", run_id=run_id, outcome="FAILED" if failed else "ENDED")

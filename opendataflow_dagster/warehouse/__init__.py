@@ -1,0 +1,1 @@
+"""The warehouse: the only place with Spark or file system calls."""

@@ -1,0 +1,29 @@
+"""Is every file of a manifest where it should be, with its size?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import fsspec
+
+from ..model.manifest import File
+
+
+def misplaced(location: str, files: Iterable[File]) -> str | None:
+    """What is wrong, in words; None when all is there. One listing, however many files there are."""
+    wanted = tuple(files)
+    if not wanted:
+        return None
+    try:
+        filesystem, root = fsspec.core.url_to_fs(location)
+        filesystem.invalidate_cache(root)
+        found = filesystem.find(root, detail=True)
+    except Exception as error:  # every store has errors of its own; to the reader they are all the same no
+        return f"{location} cannot be looked into ({type(error).__name__}: {error})"
+    for file in wanted:
+        entry = found.get(f"{root.rstrip('/')}/{file.path}")
+        if entry is None:
+            return f"{location}/{file.path} is missing"
+        if entry["size"] != file.size:
+            return f"{location}/{file.path} has {entry['size']} bytes, its manifest says {file.size}"
+    return None

@@ -1,0 +1,79 @@
+"""A real Postgres for the whole run, and a fresh database for each test, cloned from one with the schema."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from opendataflow_dagster.ledger import schema
+from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
+from tests.factories import Flow
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of the server's own database."""
+    embedded = EmbeddedPostgres(tmp_path_factory.mktemp("odf"))
+    try:
+        yield embedded.start()
+    finally:
+        embedded.stop()
+
+
+@pytest.fixture(scope="session")
+def template(server: str) -> str:
+    name = "odf_template"
+    _admin(server, f'create database "{name}"')
+    with Ledger(_of(server, name)) as ledger:
+        schema.install(ledger)
+    return name
+
+
+@pytest.fixture
+def empty_url(server: str) -> Iterator[str]:
+    """A database without the schema."""
+    yield from _database(server, "template1")
+
+
+@pytest.fixture
+def url(server: str, template: str) -> Iterator[str]:
+    """A database with the schema."""
+    yield from _database(server, template)
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    with Ledger(url, actor="test") as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def flow(ledger: Ledger, url: str, tmp_path: Path) -> Iterator[Flow]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield Flow(ledger=ledger, url=url, psql=connection, root=tmp_path)
+
+
+def _database(server: str, template: str) -> Iterator[str]:
+    name = f"odf_test_{next(_numbers)}"
+    _admin(server, f'create database "{name}" template "{template}"')
+    try:
+        yield _of(server, name)
+    finally:
+        _admin(server, f'drop database "{name}" with (force)')
+
+
+def _admin(server: str, statement: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+def _of(server: str, database: str) -> str:
+    return make_conninfo("", **{**conninfo_to_dict(server), "dbname": database})
