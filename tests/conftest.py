@@ -8,10 +8,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from opendataflow_dagster.ledger import schema
-from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.ledger.database import Ledger, in_database
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from tests.factories import Flow
 
@@ -32,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def template(server: str) -> str:
     name = "odf_template"
     _admin(server, f'create database "{name}"')
-    with Ledger(_of(server, name)) as ledger:
+    with Ledger(in_database(server, name)) as ledger:
         schema.install(ledger)
     return name
 
@@ -65,7 +64,7 @@ def _database(server: str, template: str) -> Iterator[str]:
     name = f"odf_test_{next(_numbers)}"
     _admin(server, f'create database "{name}" template "{template}"')
     try:
-        yield _of(server, name)
+        yield in_database(server, name)
     finally:
         _admin(server, f'drop database "{name}" with (force)')
 
@@ -74,6 +73,3 @@ def _admin(server: str, statement: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(statement.encode())
 
-
-def _of(server: str, database: str) -> str:
-    return make_conninfo("", **{**conninfo_to_dict(server), "dbname": database})

@@ -30,8 +30,11 @@ def run(*words: str) -> Result:
 
 
 def run_process(*words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    return subprocess.run([*ODF, *words], capture_output=True, text=True, timeout=60, env=environment, check=False)
+    return subprocess.run([*ODF, *words], capture_output=True, text=True, timeout=60, env=environment(), check=False)
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,7 @@ def test_help_starts_fast_and_loads_neither_dagster_nor_spark_nor_a_driver() -> 
             capture_output=True,
             text=True,
             check=True,
-            env={**os.environ, "PYTHONPATH": str(PROJECT)},
+            env=environment(),
         )
         seconds.append(time.perf_counter() - began)
     assert said.stdout.splitlines()[-1] == "[]"

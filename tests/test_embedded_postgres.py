@@ -15,12 +15,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
-from opendataflow_dagster.ledger import embedded_cluster
+from opendataflow_dagster.ledger import embedded_cluster, embedded_process
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.model.errors import EmbeddedPostgresError
 
@@ -193,6 +194,24 @@ def test_backends_that_outlive_a_killed_postmaster_do_not_keep_it_down(shared: E
         assert is_gone(backend)
         thread.join(timeout=20)
         assert not thread.is_alive()
+
+
+def test_a_server_killed_while_it_starts_is_started_again(
+    shared: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared.stop()
+    killed: list[int] = []
+
+    def launch_and_kill_the_first(*args: Any, **kwargs: Any) -> None:
+        embedded_process.launch_postmaster(*args, **kwargs)
+        if not killed:
+            until(lambda: shared.status().running)
+            killed.append(kill_the_postmaster(shared))
+
+    monkeypatch.setattr("opendataflow_dagster.ledger.embedded.launch_postmaster", launch_and_kill_the_first)
+    assert ask(shared.start(), "SELECT 1") == [(1,)]
+    assert killed
+    assert pid_of(shared) not in killed
 
 
 def test_a_pid_that_another_process_uses_now_does_not_keep_it_down(shared: EmbeddedPostgres) -> None:
@@ -390,7 +409,7 @@ def test_the_server_does_not_keep_the_starters_secrets(
         connection.execute("CREATE TEMPORARY TABLE environment (line text)")
         connection.execute("COPY environment FROM PROGRAM 'env'")
         lines = [line for (line,) in connection.execute("SELECT line FROM environment")]
-    assert "LC_ALL=C" in lines
+    assert f"PATH={os.defpath}" in lines
     assert not [line for line in lines if "do-not-keep" in line]
 
 

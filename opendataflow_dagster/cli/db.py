@@ -75,9 +75,7 @@ def status(json_wanted: bool) -> None:
     from opendataflow_dagster.ledger.settings import configured_url
 
     server = configured_url()
-    answers = (
-        _print_configured(server, json_wanted) if server else _print_embedded(_embedded("show"), json_wanted)
-    )
+    answers = _print_configured(server, json_wanted) if server else _print_embedded(_embedded("show"), json_wanted)
     click.get_current_context().exit(0 if answers else 1)
 
 
@@ -130,9 +128,7 @@ def _print_embedded(server: EmbeddedPostgres, json_wanted: bool) -> bool:
         )
         return answers
     if now.running:
-        click.echo(
-            f"Postgres {now.version} runs on 127.0.0.1:{now.port} (pid {now.pid}), data in {now.data}."
-        )
+        click.echo(f"Postgres {now.version} runs on 127.0.0.1:{now.port} (pid {now.pid}), data in {now.data}.")
     else:
         click.echo(f"Postgres in {now.data} is not running; `odf db start` starts it.")
     if now.problem:

@@ -43,12 +43,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self._lazy:
             return super().get_command(ctx, cmd_name)
         module, _, attribute = self._lazy[cmd_name].partition(":")
-        try:
-            command: click.Command = getattr(importlib.import_module(module), attribute)
-        except ModuleNotFoundError as error:
-            if error.name != module:
-                raise
-            return None  # a command that this installation does not have is not offered
+        command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
 

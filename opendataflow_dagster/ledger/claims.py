@@ -10,7 +10,7 @@ from typing import Literal
 from ..model.claim import Claim
 from ..model.ids import ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest, NewManifest
-from ..model.verdict import Code, Verdict
+from ..model.verdict import Verdict
 from . import rows
 from .database import Row, Transaction
 
@@ -36,48 +36,56 @@ class Publication:
     declared: str | None = None
 
 
-class LostRace(Exception):
-    """Somebody without a runnable row in common took the chunk between our look and our write."""
-
-
 def ask(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> list[Verdict]:
-    return [rows.verdict(jobid, row) for row in transaction.rows("gate", jobid=jobid, dataids=list(dataids))]
+    found = transaction.rows("gate", jobid=jobid, dataids=list(dataids)) if dataids else []
+    return [rows.verdict(jobid, row) for row in found]
 
 
 def record(transaction: Transaction, jobid: JobId, verdicts: Sequence[Verdict]) -> None:
-    transaction.run("record_verdicts", jobid=jobid, **rows.verdict_parameters(verdicts))
+    if verdicts:
+        transaction.run("record_verdicts", jobid=jobid, **rows.verdict_parameters(verdicts))
 
 
-def block(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId], code: Code) -> None:
-    transaction.run("block", jobid=jobid, dataids=list(dataids), code=code)
+def block(transaction: Transaction, jobid: JobId, verdicts: Sequence[Verdict]) -> None:
+    """For a no that the ledger cannot know."""
+    transaction.run("block", jobid=jobid, dataids=[one.dataid for one in verdicts], codes=[one.code for one in verdicts])
+
+
+def settle(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> None:
+    """Ask the ledger's questions again, and keep the answers."""
+    transaction.rows("settle", jobid=jobid, dataids=list(dataids))
 
 
 def take_next(
-    transaction: Transaction, jobid: JobId, count: int, run_id: RunId | None
-) -> tuple[list[Taken], list[Verdict]]:
-    found = transaction.rows("claim_next", jobid=jobid, count=count, run_id=run_id)
-    return _taken(jobid, run_id, found)
+    transaction: Transaction, jobid: JobId, count: int, run_id: RunId | None, *, with_files: bool
+) -> tuple[list[DataId], list[Taken]]:
+    """The chunks that were next, and the claims of those whose answers still stand."""
+    found = transaction.rows("claim_next", jobid=jobid, count=count, run_id=run_id, with_files=with_files)
+    picked = [DataId(one) for one in found[0]["dataids"]] if found else []
+    return picked, _taken(jobid, run_id, found)
 
 
 def take_named(
     transaction: Transaction, jobid: JobId, dataids: Sequence[DataId], run_id: RunId | None
-) -> tuple[list[Taken], list[Verdict]]:
+) -> list[Taken]:
+    """The claims of those chunks that are runnable with five yes."""
     transaction.rows("lock_runnable", jobid=jobid, dataids=list(dataids))
-    found = transaction.rows("claim_named", jobid=jobid, dataids=list(dataids), run_id=run_id)
-    return _taken(jobid, run_id, found)
+    return _taken(jobid, run_id, transaction.rows("claim_named", jobid=jobid, dataids=list(dataids), run_id=run_id))
 
 
-def _taken(jobid: JobId, run_id: RunId | None, found: list[Row]) -> tuple[list[Taken], list[Verdict]]:
-    taken: list[Taken] = []
-    refused: list[Verdict] = []
+def _taken(jobid: JobId, run_id: RunId | None, found: list[Row]) -> list[Taken]:
+    """A row for each output of each claim."""
+    by_claim: dict[int, list[Row]] = {}
     for row in found:
-        if row["claim_id"] is None:
-            refused.append(rows.verdict(jobid, row))
-        elif len(row["outputs"] or ()) != row["output_count"]:
-            raise LostRace
-        else:
-            taken.append(Taken(claim=rows.claim(jobid, run_id, row), file_count=row["file_count"]))
-    return taken, refused
+        if row["claim_id"] is not None:
+            by_claim.setdefault(row["claim_id"], []).append(row)
+    return [
+        Taken(
+            claim=rows.claim(jobid, run_id, of_claim),
+            file_count=of_claim[0]["file_count"],
+        )
+        for of_claim in by_claim.values()
+    ]
 
 
 def renew(transaction: Transaction, claims: Sequence[Claim]) -> dict[ClaimId, datetime]:

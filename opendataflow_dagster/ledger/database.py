@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import errors
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -24,6 +24,7 @@ from ..model.errors import (
     LedgerUnavailable,
     OpenDataFlowError,
     SchemaMismatch,
+    StaleAnswers,
 )
 from .sql import sql
 
@@ -33,6 +34,7 @@ Row: TypeAlias = DictRow
 # What our triggers raise.
 _FORBIDDEN_TRANSITION = "DF001"
 _CYCLE = "DF002"
+_STALE_ANSWERS = "DF003"
 
 
 class Transaction:
@@ -68,6 +70,9 @@ class Ledger:
         patience: timedelta = timedelta(seconds=10),
     ) -> None:
         self.actor = actor or f"{getpass.getuser()}@{socket.gethostname()}"
+        #: Jobs whose inputs have files, which a claim must look at before its transaction ends. Only a memory, to
+        #: save the others a round trip.
+        self.jobs_with_files: set[str] = set()
         self._server = _server_of(url)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url,
@@ -126,6 +131,8 @@ class Ledger:
         constraint = error.diag.constraint_name
         if error.sqlstate == _FORBIDDEN_TRANSITION:
             return ForbiddenTransition(f"{said}{hint}")
+        if error.sqlstate == _STALE_ANSWERS:
+            return StaleAnswers(error.diag.message_detail or "")
         if error.sqlstate == _CYCLE:
             return InvalidDefinition(f"{said}{hint}")
         if isinstance(error, errors.UniqueViolation) and constraint == "one_producer_per_dataset":
@@ -142,6 +149,11 @@ class Ledger:
                 f"then try again: nothing was half-written"
             )
         return OpenDataFlowError(f"the ledger at {self._server} refused: {_one_line(said)}{hint}")
+
+
+def in_database(url: str, name: str) -> str:
+    """The same server, another database."""
+    return make_conninfo(url, dbname=name)
 
 
 def _server_of(url: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from urllib.parse import quote
 
 from opendataflow_dagster.model.errors import EmbeddedPostgresError
 
-from .embedded_cluster import ROLE, make_data_folder, program, refuse_a_foreign_folder, version_of
+from .embedded_cluster import INITDB_SECONDS, ROLE, make_data_folder, program, refuse_a_foreign_folder, version_of
 from .embedded_files import POLL_SECONDS, HomeFiles
 from .embedded_process import (
     Postmaster,
@@ -42,9 +43,14 @@ START_SECONDS = 300
 #: Processes without a postmaster are told to end, and have no reason to stay.
 LEFTOVER_SECONDS = 30
 STOP_SECONDS = 60
+#: Longer than any holder's own patience.
+LOCK_SECONDS = INITDB_SECONDS + START_SECONDS + LEFTOVER_SECONDS
 
 PORT_TAKEN = "Address already in use"
 STILL_IN_USE = "pre-existing shared memory block"
+READY_LINE = "ready to accept connections"
+TOLD_TO_CLIENTS = "the database system is "
+LAUNCHES_WITHOUT_A_REASON = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +90,7 @@ class EmbeddedPostgres:
         with self._explained():
             if not self._files.a_server_process_lives():
                 return False
-            with self._files.start_locked(START_SECONDS + LEFTOVER_SECONDS):
+            with self._files.start_locked(LOCK_SECONDS):
                 self._end_every_process()
             return True
 
@@ -125,6 +131,8 @@ class EmbeddedPostgres:
                 made = create_database(port=postmaster.port, user=ROLE, password=password, database=DATABASE)
                 if made.outcome is Outcome.READY:
                     return self._url(postmaster)
+                if find_postmaster(self._files.data) is None:
+                    return None  # killed meanwhile
                 raise EmbeddedPostgresError(
                     f"the embedded Postgres cannot create its database {DATABASE}: {made.reason}; "
                     f"read {self._files.log}, remove the cause and try again"
@@ -141,22 +149,24 @@ class EmbeddedPostgres:
     def _start_alone(self) -> str:
         user = server_user(self._files.home, self._files.data)
         self._files.make_home(user.gid)
-        with self._files.start_locked(START_SECONDS + LEFTOVER_SECONDS):
+        with self._files.start_locked(LOCK_SECONDS):
             refuse_a_foreign_folder(self._files.data)
             # Another starter may have made the data folder, and so have chosen the user, while we waited.
             user = server_user(self._files.home, self._files.data)
-            began, launched_at, port = time.monotonic(), None, last_port(self._files.data)
+            launches: list[int] = []  # where the log of each begins
+            began, port = time.monotonic(), last_port(self._files.data)
             while (url := self._attach()) is None:
                 alive_lock = self._files.take_alive_lock()
                 if alive_lock is not None:
                     try:
-                        if launched_at is not None:
-                            port = self._port_after_failure(launched_at, port)
+                        if launches:
+                            port = self._port_after_failure(launches, port)
                         port = port or free_port()
-                        first, launched_at = launched_at is None, self._launch(user, port, alive_lock)
-                        began = time.monotonic() if first else began  # initdb has its own patience
+                        launches.append(self._launch(user, port, alive_lock))
                     finally:
                         os.close(alive_lock)
+                    if len(launches) == 1:
+                        began = time.monotonic()  # initdb has its own patience
                 self._wait(began, START_SECONDS)
             return url
 
@@ -175,16 +185,21 @@ class EmbeddedPostgres:
             os.close(log)
         return begins
 
-    def _port_after_failure(self, log_begins: int, port: int | None) -> int | None:
+    def _port_after_failure(self, launches: list[int], port: int | None) -> int | None:
         """The port for the next launch, when one more can help."""
         with self._files.log.open("rb") as log:
-            log.seek(log_begins)
+            log.seek(launches[-1])
             lines = log.read().decode(errors="replace").strip().splitlines()
         if any(PORT_TAKEN in line for line in lines):
             return None
         if any(STILL_IN_USE in line for line in lines):
             return port
-        reasons = [line.partition("FATAL:")[2].strip() for line in lines if "FATAL:" in line] or lines[-1:]
+        killed_later = any(READY_LINE in line for line in lines)
+        grave = [] if killed_later else [part for line in lines for part in re.findall(r"(?:FATAL|PANIC): +(.*)", line)]
+        reasons = [reason for reason in grave if not reason.startswith(TOLD_TO_CLIENTS)]
+        if not reasons and len(launches) < LAUNCHES_WITHOUT_A_REASON:
+            return port  # a server that was killed gives no reason
+        reasons = reasons or lines[-1:]
         raise EmbeddedPostgresError(
             f"the embedded Postgres in {self._files.data} ended while it was starting: "
             f"{'; '.join(reasons) or 'it gave no reason'}; read {self._files.log}, remove the cause "

@@ -37,9 +37,7 @@ class ServerUser:
     gid: int | None = None
     capability: str | None = None
 
-    def run(
-        self, command: Sequence[str], *, stdin: IO[bytes], seconds: float
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, command: Sequence[str], *, stdin: IO[bytes], seconds: float) -> subprocess.CompletedProcess[str]:
         uid, gid, groups = self._popen_identity()
         try:
             return subprocess.run(
@@ -147,9 +145,7 @@ def _dedicated_user() -> pwd.struct_passwd:
     if useradd := shutil.which("useradd", path=f"{os.defpath}:/usr/sbin:/sbin"):
         new = [useradd, "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
         # Its failure (read-only /etc, another starter was first) shows in the next line.
-        subprocess.run(
-            [*new, "--shell", "/usr/sbin/nologin", DEDICATED_USER], capture_output=True, check=False
-        )
+        subprocess.run([*new, "--shell", "/usr/sbin/nologin", DEDICATED_USER], capture_output=True, check=False)
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(DEDICATED_USER)
     return pwd.getpwnam(LAST_RESORT_USER)

@@ -107,7 +107,12 @@ def plan_chunks(transaction: Transaction, job: Job, dataids: Sequence[DataId]) -
             datasetids=[one[1] for one in listed],
             input_dataids=[one[2] for one in listed],
         )
-    planned = transaction.run("plan_chunks", jobid=job.jobid, dataids=list(dataids))
+    planned = announce_chunks(transaction, job.jobid, dataids)
     if listed:
-        transaction.rows("settle_planned", jobid=job.jobid, dataids=list(dataids))
+        transaction.rows("settle", jobid=job.jobid, dataids=list(dataids))
     return planned
+
+
+def announce_chunks(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> int:
+    """PENDING rows for the outputs of a Job; how many are new."""
+    return transaction.run("plan_chunks", jobid=jobid, dataids=list(dataids))

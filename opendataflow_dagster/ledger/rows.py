@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from ..model.claim import Claim
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import CheckResult, File, Manifest, NewManifest
-from ..model.verdict import Answer, InputVersion, Question, Verdict
+from ..model.verdict import FIVE_YES, Answer, InputVersion, Question, Verdict
 from .database import Row
 
 #: The columns of the five answers, in the order of the questions.
@@ -73,17 +73,22 @@ def verdict(jobid: JobId, row: Row) -> Verdict:
     )
 
 
-def claim(jobid: JobId, run_id: RunId | None, row: Row) -> Claim:
+def claim(jobid: JobId, run_id: RunId | None, of_claim: Sequence[Row]) -> Claim:
+    """From the rows of its outputs, which share everything else."""
+    row = of_claim[0]
+    claim_id, dataid = ClaimId(row["claim_id"]), DataId(row["dataid"])
     return Claim(
-        claim_id=ClaimId(row["claim_id"]),
+        claim_id=claim_id,
         jobid=jobid,
-        dataid=DataId(row["dataid"]),
-        outputs=tuple(DatasetId(one) for one in row["outputs"]),
+        dataid=dataid,
+        outputs=tuple(sorted(DatasetId(one["output"]) for one in of_claim)),
         attempt=row["attempt"],
         lease=row["lease"],
         lease_until=row["lease_until"],
         run_id=run_id,
-        verdict=verdict(jobid, row),
+        verdict=Verdict(
+            jobid=jobid, dataid=dataid, answers=FIVE_YES, inputs=input_versions(row["inputs"]), claim_id=claim_id
+        ),
     )
 
 

@@ -11,6 +11,7 @@
     |-- ForbiddenTransition       the state machine has no such arrow
     |-- LedgerUnavailable         retryable: the database cannot be reached; try again later
     |-- LedgerConflict            retryable: another transaction was in the way; try again at once
+    |   `-- StaleAnswers          a claim found a chunk changed; it begins anew by itself
     |-- SchemaMismatch            the database's schema is not the one this version needs
     `-- EmbeddedPostgresError     the embedded server cannot be started or stopped
 
@@ -92,6 +93,14 @@ class LedgerUnavailable(OpenDataFlowError):
 class LedgerConflict(OpenDataFlowError):
     retryable = True
     exit_code = 133
+
+
+class StaleAnswers(LedgerConflict):
+    """The answers about this chunk do not stand any more; the claim was undone."""
+
+    def __init__(self, dataid: str) -> None:
+        super().__init__(f"the answers about chunk {dataid} do not stand any more; try again")
+        self.dataid = dataid
 
 
 class SchemaMismatch(OpenDataFlowError):

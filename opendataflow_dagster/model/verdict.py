@@ -66,6 +66,10 @@ class Answer:
         return f"{self.question} {'yes' if self.yes else 'no'}: {self.reason}"
 
 
+#: What every claim has.
+FIVE_YES: Final = tuple(Answer.of(question, None) for question in Question)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
     jobid: JobId

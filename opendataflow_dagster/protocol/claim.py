@@ -1,25 +1,25 @@
-"""claim: one short transaction that locks, asks the five questions again, and takes what gets five yes.
+"""claim: one short transaction that locks a chunk and takes it, if it has five yes.
 
-The answers are stored with the claim. Files are looked at before the transaction ends: when one is missing, nothing
-of it happened, the chunk is marked with its no, and the claim begins anew without it.
+The five questions are asked when a chunk becomes runnable, and again whenever a fact behind an answer changes; the
+ledger keeps the answers with the chunk's row of the runnable set. The claim locks that row, sees that the evidence
+still stands, and looks at what no ledger knows: whether every file is in its place. The answers are stored with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
-from ..ledger import claims
-from ..ledger.claims import LostRace, Taken
+from ..ledger import claims, registry
+from ..ledger.claims import Taken
 from ..ledger.database import Ledger, Transaction
 from ..model.claim import Claim
-from ..model.errors import InvalidInput, LedgerConflict, NoGo
+from ..model.errors import InvalidInput, LedgerConflict, NoGo, StaleAnswers
 from ..model.ids import DataId, JobId, RunId, data_id, job_id
-from ..model.verdict import Code, Verdict
+from ..model.verdict import Verdict
 from .gate import look_at_files, manifests_of, pins, require_job
 
-# How often a claim begins anew. Each time at least one chunk was marked or taken by someone else.
+# How often a claim begins anew. Each time at least one chunk was refused, or taken by someone else.
 _PATIENCE = 1000
 
 
@@ -31,9 +31,6 @@ class Claimed:
     refused: tuple[Verdict, ...]
 
 
-_Take: TypeAlias = Callable[[Transaction], tuple[list[Taken], list[Verdict]]]
-
-
 def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None = None) -> list[Claim]:
     """The next chunks of a Job, at most `count`; none when there is nothing to do now."""
     if count < 1:
@@ -41,16 +38,32 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
     job = job_id(jobid)
     turned = False
     for _ in range(_PATIENCE):
-        found = _claim(ledger, job, lambda transaction: claims.take_next(transaction, job, count, run_id))
-        if found is None:
+        try:
+            picked, found = _take_next(ledger, job, count, run_id)
+        except (StaleAnswers, _Stale) as stale:
+            _refresh(ledger, job, stale)
             continue
-        if found.claims:
-            return list(found.claims)
-        if not found.refused:
+        if found:
+            return found
+        if not picked:
             if turned or not _turn_the_day(ledger, job):
                 return []
             turned = True
     raise LedgerConflict(f"job {job} has very much to refuse just now; try again")
+
+
+def _take_next(ledger: Ledger, job: JobId, count: int, run_id: RunId | None) -> tuple[list[DataId], list[Claim]]:
+    """One statement where there are no files to look at; a transaction around it where there are."""
+    if job not in ledger.jobs_with_files:
+        with ledger.statement() as statement:
+            picked, taken = claims.take_next(statement, job, count, run_id, with_files=False)
+        if taken or not picked:
+            return picked, [one.claim for one in taken]
+    with ledger.transaction() as transaction:
+        picked, taken = claims.take_next(transaction, job, count, run_id, with_files=True)
+        if any(one.file_count for one in taken):
+            ledger.jobs_with_files.add(job)
+        return picked, _checked(transaction, picked, taken)
 
 
 def claim(ledger: Ledger, jobid: str, dataid: str, run_id: RunId | None = None) -> Claim:
@@ -62,55 +75,71 @@ def claim(ledger: Ledger, jobid: str, dataid: str, run_id: RunId | None = None) 
 
 
 def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId | None = None) -> Claimed:
-    """These chunks; those that get a no come back with it."""
+    """These chunks, whether they were planned or not; those that get a no come back with it."""
     job, wanted = job_id(jobid), list(dict.fromkeys(data_id(one) for one in dataids))
-    with ledger.statement() as statement:
-        require_job(statement, job)
     refused: dict[DataId, Verdict] = {}
     for _ in range(_PATIENCE):
-        found = _claim(ledger, job, _named(job, [one for one in wanted if one not in refused], run_id))
-        if found is None:
+        try:
+            with ledger.transaction() as transaction:
+                require_job(transaction, job)
+                names = [one for one in wanted if one not in refused]
+                found, also_refused = _take_or_refuse(transaction, job, names, run_id)
+        except (StaleAnswers, _Stale) as stale:
+            _refresh(ledger, job, stale)
+            if isinstance(stale, _Stale):
+                refused |= {one.dataid: one for one in stale.misplaced}
             continue
-        refused |= {one.dataid: one for one in found.refused}
-        if len(found.claims) + len(refused) == len(wanted):
-            return Claimed(claims=found.claims, refused=tuple(refused.values()))
+        return Claimed(claims=tuple(found), refused=(*refused.values(), *also_refused))
     raise LedgerConflict(f"the chunks {', '.join(wanted[:3])} of job {job} are wanted by many just now; try again")
 
 
-def _named(job: JobId, names: list[DataId], run_id: RunId | None) -> _Take:
-    return lambda transaction: claims.take_named(transaction, job, names, run_id)
+def _take_or_refuse(
+    transaction: Transaction, job: JobId, names: Sequence[DataId], run_id: RunId | None
+) -> tuple[list[Claim], list[Verdict]]:
+    taken = claims.take_named(transaction, job, names, run_id)
+    held = {one.claim.dataid for one in taken}
+    asked = claims.ask(transaction, job, [one for one in names if one not in held])
+    # Nobody has planned these, and nothing speaks against them: their name is the plan.
+    if unplanned := [one.dataid for one in asked if one.go]:
+        registry.announce_chunks(transaction, job, unplanned)
+        taken += claims.take_named(transaction, job, unplanned, run_id)
+    refused = [one for one in asked if not one.go]
+    claims.record(transaction, job, refused)
+    return _checked(transaction, [*held, *unplanned], taken), refused
 
 
-def _claim(ledger: Ledger, job: JobId, take: _Take) -> Claimed | None:
-    """One try. None: somebody was faster, nothing happened."""
-    try:
-        with ledger.transaction() as transaction:
-            taken, refused = take(transaction)
-            return Claimed(claims=_with_their_files(transaction, taken), refused=tuple(refused))
-    except LostRace:
-        return None
-    except _Misplaced as misplaced:
-        with ledger.transaction() as transaction:
-            claims.record(transaction, job, misplaced.verdicts)
-            claims.block(transaction, job, [one.dataid for one in misplaced.verdicts], Code.INVALID_PATH)
-        return Claimed(claims=(), refused=tuple(misplaced.verdicts))
+class _Stale(Exception):
+    """Undoes the claim: these answers do not stand any more, or the files of these chunks are not in their place."""
+
+    def __init__(self, changed: Sequence[DataId], misplaced: Sequence[Verdict] = ()) -> None:
+        self.changed = changed
+        self.misplaced = misplaced
 
 
-class _Misplaced(Exception):
-    """Undoes the claim of chunks whose inputs are not in their place."""
-
-    def __init__(self, verdicts: list[Verdict]) -> None:
-        self.verdicts = verdicts
-
-
-def _with_their_files(transaction: Transaction, taken: list[Taken]) -> tuple[Claim, ...]:
+def _checked(transaction: Transaction, picked: Sequence[DataId], taken: Sequence[Taken]) -> list[Claim]:
+    held = {one.claim.dataid for one in taken}
+    if changed := [one for one in picked if one not in held]:
+        raise _Stale(changed)
     if not any(one.file_count for one in taken):
-        return tuple(one.claim for one in taken)
+        return [one.claim for one in taken]
     manifests = manifests_of(transaction, (one.claim.verdict for one in taken))
     looked = [look_at_files(one.claim.verdict, manifests) for one in taken]
     if misplaced := [replace(one, claim_id=None) for one in looked if not one.go]:
-        raise _Misplaced(misplaced)
-    return tuple(replace(one.claim, manifests=pins(one.claim.verdict, manifests)) for one in taken)
+        raise _Stale((), misplaced)
+    return [replace(one.claim, manifests=pins(one.claim.verdict, manifests)) for one in taken]
+
+
+def _refresh(ledger: Ledger, job: JobId, stale: StaleAnswers | _Stale) -> None:
+    """Bring the answers of these chunks up to date, so that the next round passes them over or takes them."""
+    with ledger.transaction() as transaction:
+        if isinstance(stale, StaleAnswers):
+            claims.settle(transaction, job, [DataId(stale.dataid)])
+            return
+        if stale.changed:
+            claims.settle(transaction, job, stale.changed)
+        if stale.misplaced:
+            claims.record(transaction, job, stale.misplaced)
+            claims.block(transaction, job, stale.misplaced)
 
 
 def _turn_the_day(ledger: Ledger, job: JobId) -> bool:

@@ -47,7 +47,7 @@ def heal(ledger: Ledger, *, rebuild: bool = False) -> Healed:
         cascaded = changed(transaction, "heal_cascade", ())
     with ledger.transaction(actor="heal") as transaction:
         transaction.run("turn_the_day")
-        asked_again = transaction.run("heal_blocked")
+        asked_again = transaction.one("heal_blocked")["asked"]
         closed_runs = transaction.run("heal_runs")
     strays = added = removed = 0
     if rebuild:

@@ -73,9 +73,9 @@ def _refuse_wrong(made: Made) -> None:
     for datasetid, manifest in made.manifests.items():
         if failed := [check for check in manifest.checks if not check.passed]:
             figures = "; ".join(f"{check.name}: {check.detail}" for check in failed)
-            raise InvalidManifest(f"{datasetid}/{made.claim.dataid} failed its checks ({figures}); release it as failed")
+            raise InvalidManifest(f"{datasetid}/{made.claim.dataid} failed its checks ({figures}); correct its data or its code, then resubmit it")
         if wrong := misplaced(manifest.location, manifest.files):
-            raise InvalidManifest(f"{datasetid}/{made.claim.dataid}: {wrong}; write it again, or release it as failed")
+            raise InvalidManifest(f"{datasetid}/{made.claim.dataid}: {wrong}; write it again, then publish it")
 
 
 def _refuse_misfits(made: Sequence[Made], found: Sequence[Publication]) -> None:

@@ -38,10 +38,6 @@ create table dataflow.datastatus (
     -- HOLD: the status that `unhold` gives back.
     held_status  text,
     primary key (datasetid, jobid, dataid),
-    constraint ids_are_printable check (
-        btrim(datasetid) <> '' and btrim(jobid) <> '' and btrim(dataid) <> ''
-        and octet_length(datasetid) <= 200 and octet_length(jobid) <= 200 and octet_length(dataid) <= 500
-        and datasetid || jobid || dataid !~ '[\u0001-\u001F\u007F-\u009F\u2028\u2029]'),
     constraint locktype_is_in_or_out check (locktype in ('IN', 'OUT')),
     constraint a_claim_is_running check (claim_id is null or coalesce(status, '') = 'RUNNING'),
     constraint an_out_claim_has_a_lease check (locktype = 'IN' or (claim_id is null) = (lease_until is null)),
@@ -131,12 +127,12 @@ create table dataflow.verdict (
     placed     text,
     valid      text,
     safe       text,
-    code       text generated always as (dataflow.code_of(ready, right_data, placed, valid, safe)) stored,
+    code       text,
     -- The input chunks that were asked about, as in data_manifest.inputs.
     inputs     jsonb not null default '[]',
     primary key (jobid, dataid, verdict_id),
     constraint a_claim_has_five_yes check (claim_id is null
-        or coalesce(ready, right_data, placed, valid, safe) is null)
+        or coalesce(ready, right_data, placed, valid, safe, code) is null)
 );
 comment on table dataflow.verdict is 'The five answers, kept for ever. Append only.';
 
@@ -162,15 +158,19 @@ create table dataflow.chunk_event (
 comment on table dataflow.chunk_event is 'Every change of datastatus, whoever made it. Append only.';
 
 create table dataflow.runnable (
-    jobid    text collate "C" not null,
-    dataid   text collate "C" not null,
-    resubmit boolean not null,
-    sort_key text collate "C" not null,
-    since    timestamptz not null default now(),
-    -- The code of the no that a claim got for it; asked again when something changes, and by heal.
-    blocked  text collate "C",
+    jobid      text collate "C" not null,
+    dataid     text collate "C" not null,
+    resubmit   boolean not null default false,
+    sort_key   text collate "C" not null,
+    since      timestamptz not null default now(),
+    -- The five questions were asked when the chunk came in, and again whenever a fact behind the answers changed.
+    -- Null: five yes. Otherwise the code of the first no, whose reason is in the newest verdict.
+    blocked    text collate "C",
+    -- The evidence: the input versions, as in data_manifest.inputs, and how many files they have.
+    inputs     jsonb not null default '[]',
+    file_count bigint not null default 0,
     primary key (jobid, dataid)
-);
-comment on table dataflow.runnable is 'Derived: the chunks whose inputs are all READY and whose output is free. Triggers keep it; rebuild_runnable makes it anew.';
+) with (fillfactor = 70);
+comment on table dataflow.runnable is 'Derived: the chunks whose inputs are all READY and whose output is free, with the answers to the five questions. Triggers keep it; rebuild_runnable makes it anew.';
 create index runnable_in_order on dataflow.runnable (jobid, resubmit desc, sort_key, dataid) where blocked is null;
 create index runnable_but_blocked on dataflow.runnable (jobid) where blocked is not null;

@@ -1,7 +1,26 @@
 -- The five questions, asked of the ledger: one function for the gate and for the claim.
 -- What only a file system knows (is every file there, with its size?) is asked by the verb on top of this.
 
--- Which input chunks does a chunk of a Job need?
+-- Which input chunks does a chunk of a Job need? The equal ones are found in the plan of whoever asks; the
+-- others lie behind a function, which a Job that has none never calls: a claim pays for every node of its plan.
+create function dataflow.other_inputs_of(p_jobid text, p_dataid text)
+    returns table (datasetid text, dataid text, mapping text)
+    language plpgsql stable rows 10 set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select e.datasetid, e.input_dataid, 'listed'
+      from dataflow.chunk_input e
+     where e.jobid = p_jobid and e.dataid = p_dataid and e.input_dataid <> ''
+    union all
+    select distinct j.datasetid, s.dataid, j.mapping
+      from dataflow.job j
+      join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
+     where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'all';
+end
+$$;
+
 create function dataflow.inputs_of(p_jobid text, p_dataid text)
     returns table (datasetid text, dataid text, mapping text)
     language sql stable rows 2
@@ -10,16 +29,44 @@ begin atomic
       from dataflow.job j
      where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'equal'
     union all
-    select e.datasetid, e.input_dataid, 'listed'
-      from dataflow.chunk_input e
-     where e.jobid = p_jobid and e.dataid = p_dataid and e.input_dataid <> ''
-    union all
-    select j.datasetid, o.dataid, j.mapping
-      from dataflow.job j
-     cross join lateral (select distinct s.dataid from dataflow.datastatus s
-                          where s.datasetid = j.datasetid and s.locktype = 'OUT') o
-     where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'all';
+    select o.datasetid, o.dataid, o.mapping
+      from dataflow.other_inputs_of(p_jobid, p_dataid) o
+     where exists (select from dataflow.job j where j.jobid = p_jobid and j.mapping <> 'equal');
 end;
+
+-- An input DataSet whose chunks must be listed for this chunk, or be there at all, and are not. Null: none.
+create function dataflow.unlisted_input(p_jobid text, p_dataid text) returns text
+    language plpgsql stable set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (select min(j.datasetid)
+              from dataflow.job j
+             where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping <> 'equal'
+               and not exists (select from dataflow.chunk_input e
+                                where e.jobid = p_jobid and e.dataid = p_dataid and e.datasetid = j.datasetid)
+               and not (j.mapping = 'all' and exists (select from dataflow.datastatus s
+                                                       where s.datasetid = j.datasetid and s.locktype = 'OUT')));
+end
+$$;
+
+-- The chunk that comes before this one in a strictly ordered Job and is not finished. Null: it is this one's turn.
+create function dataflow.earlier_chunk(p_jobid text, p_dataid text) returns text
+    language plpgsql stable set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (select e.dataid
+              from (select s.dataid
+                      from dataflow.job j
+                      join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
+                                                and coalesce(s.status, '') not in ('READY', 'SKIPPED')
+                     where j.jobid = p_jobid and j.itemtype = 'OUT'
+                    union all
+                    select r.dataid from dataflow.runnable r where r.jobid = p_jobid) e
+             where (dataflow.natural_key(e.dataid), e.dataid) < (dataflow.natural_key(p_dataid), p_dataid)
+             order by dataflow.natural_key(e.dataid), e.dataid
+             limit 1);
+end
+$$;
 
 -- A no in words: what is wrong with which chunk, and the next step. Only a no is put into words, because a
 -- claim of a hundred good chunks must not pay for sentences.
@@ -52,9 +99,6 @@ begin
         when 'ABSENT' then format('%s is not there; run its producer, or announce it', chunk)
         when 'NOT_READY' then format('%s is %s; wait for its producer, or resubmit it if it failed', chunk, held)
         when 'NOT_TODAY' then format('%s is not the current day in %s; wait for the day', chunk, d.timezone)
-        when 'UNLISTED' then format('no input chunks of %s are known for %s of job %s; plan the chunk', p_datasetid, p_dataid, p_jobid)
-        when 'NOT_ITS_TURN' then format('job %s is strictly ordered, and its earlier chunk %s comes first', p_jobid, p_dataid)
-        when 'NO_OUTPUT' then format('job %s has no OUT DataSet; register one', p_jobid)
         when 'UNREGISTERED' then format('DataSet %s is not registered; register it', p_datasetid)
         when 'NO_SUCH_PARTITION' then format('%s has no chunk %s in its partitions; use a dataid it has, or correct the partitions', p_datasetid, p_dataid)
         when 'NOT_ITS_MANIFEST' then format('%s points to a manifest that is not a version of it; resubmit it', chunk)
@@ -90,9 +134,10 @@ create function dataflow.newer_inputs(p_inputs jsonb)
 begin atomic
     select i.datasetid, i.dataid, i.version, n.version
       from jsonb_to_recordset(p_inputs) as i(datasetid text, dataid text, manifest_id bigint, version integer)
-      join dataflow.datastatus c on c.datasetid = i.datasetid and c.dataid = i.dataid and c.locktype = 'OUT'
-      left join dataflow.data_manifest n on n.manifest_id = c.manifest_id
-     where c.manifest_id is distinct from i.manifest_id and c.manifest_id is not null;
+     cross join lateral (select s.manifest_id from dataflow.datastatus s
+                          where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT'
+                            and s.manifest_id is not null and s.manifest_id is distinct from i.manifest_id offset 0) c
+      left join dataflow.data_manifest n on n.manifest_id = c.manifest_id;
 end;
 
 -- The first three of many reasons, and how many more there are.
@@ -101,32 +146,46 @@ create function dataflow.first_three(reasons text[]) returns text
     return case when cardinality(reasons) <= 3 then array_to_string(reasons, '; ')
                 else array_to_string(reasons[1:3], '; ') || format('; and %s more', cardinality(reasons) - 3) end;
 
--- All five answers for some chunks of a Job; a null answer is a yes. Each `offset 0` keeps the planner from
--- copying a subquery to every place that mentions its columns.
+-- All five answers for some chunks of a Job; a null answer is a yes. An `offset 0` keeps the planner from
+-- copying a subquery to every place that mentions its columns, and from turning a look-up around.
 create function dataflow.ask(p_jobid text, p_dataids text[])
-    returns table (dataid text, ready text, right_data text, placed text, valid text, safe text, inputs jsonb, file_count bigint)
+    returns table (dataid text, ready text, right_data text, placed text, valid text, safe text, inputs jsonb, file_count bigint,
+                   is_runnable boolean, resubmit boolean)
     language sql stable
 begin atomic
     select chunk.dataid,
-           case when i.ready is not null or j.ready is not null then concat_ws('; ', dataflow.first_three(i.ready), j.ready) end,
-           case when i.right_data is not null or o.right_data is not null or j.right_data is not null
-                then concat_ws('; ', dataflow.first_three(i.right_data), dataflow.first_three(o.right_data), j.right_data) end,
+           case when i.ready is not null or w.unlisted is not null or w.earlier is not null then
+               concat_ws('; ', dataflow.first_three(i.ready),
+                         'no input chunks of ' || w.unlisted || ' are known for it; plan the chunk',
+                         'the job is strictly ordered, and its earlier chunk ' || w.earlier || ' comes first') end,
+           case when i.right_data is not null or o.right_data is not null or o.output_count = 0 then
+               concat_ws('; ', dataflow.first_three(i.right_data), dataflow.first_three(o.right_data),
+                         case when o.output_count = 0 then format('job %s has no OUT DataSet; register one', p_jobid) end) end,
            dataflow.first_three(i.placed),
            dataflow.first_three(i.valid),
-           case when o.safe is not null or i.safe is not null
-                then concat_ws('; ', dataflow.first_three(o.safe), dataflow.first_three(i.safe)) end,
+           case when o.safe is not null or i.safe is not null then
+               concat_ws('; ', dataflow.first_three(o.safe), dataflow.first_three(i.safe)) end,
            coalesce(i.inputs, '[]'),
-           coalesce(i.file_count, 0)
+           coalesce(i.file_count, 0),
+           -- Its inputs are READY, its outputs free, and it was asked for: by an input with the same dataid, or by a row
+           -- of its own. Its turn is another matter.
+           i.ready is null and w.unlisted is null and o.output_count > 0 and not o.is_taken and (i.equal_count > 0 or o.row_count > 0),
+           coalesce(o.resubmit, false)
       from unnest(p_dataids) as chunk(dataid)
      cross join (
-        select exists (select from dataflow.job t where t.jobid = p_jobid and t.itemtype = 'OUT') as has_output,
-               exists (select from dataflow.job t where t.jobid = p_jobid and t.itemtype = 'IN' and t.mapping <> 'equal') as has_listed,
-               exists (select from dataflow.job_policy t where t.jobid = p_jobid and t.ordered) as is_ordered
+        select exists (select from dataflow.job t where t.jobid = p_jobid and t.mapping <> 'equal') as lists,
+               exists (select from dataflow.job_policy t where t.jobid = p_jobid and t.ordered) as orders
         offset 0
      ) job
      cross join lateral (
-        -- Each input chunk: its status, its DataSet, its current version; what is wrong with it, as a word.
+        select case when job.lists then dataflow.unlisted_input(p_jobid, chunk.dataid) end as unlisted,
+               case when job.orders then dataflow.earlier_chunk(p_jobid, chunk.dataid) end as earlier
+        offset 0
+     ) w
+     cross join lateral (
+        -- Each input chunk with each of its OUT rows, its DataSet and its version; what is wrong with it, as a word.
         select sum(m.file_count) as file_count,
+               count(*) filter (where x.mapping = 'equal') as equal_count,
                jsonb_agg(jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
                                             'manifest_id', m.manifest_id, 'version', m.version)) as inputs,
                array_agg(dataflow.reason(a.ready, p_jobid, x.datasetid, x.dataid)) filter (where a.ready is not null) as ready,
@@ -136,44 +195,40 @@ begin atomic
                array_agg(dataflow.reason(a.safe, p_jobid, x.datasetid, x.dataid)) filter (where a.safe is not null) as safe
           from dataflow.inputs_of(p_jobid, chunk.dataid) x
           left join dataflow.dataset d on d.datasetid = x.datasetid
-          left join lateral (
-               select count(*) as row_count,
-                      count(*) filter (where s.status = 'READY') as ready_count,
-                      count(*) filter (where s.status = 'SKIPPED' and d.skipped_input = 'passes') as passing_count,
-                      bool_or(coalesce(s.status, '') not in ('PENDING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED')) as is_locked,
-                      max(s.manifest_id) filter (where s.status is distinct from 'SKIPPED') as manifest_id
-                 from dataflow.datastatus s
-                where s.datasetid = x.datasetid and s.dataid = x.dataid and s.locktype = 'OUT') s on true
-          left join dataflow.data_manifest m on m.manifest_id = s.manifest_id
+          left join lateral (select * from dataflow.datastatus s
+                              where s.datasetid = x.datasetid and s.dataid = x.dataid and s.locktype = 'OUT' offset 0) s on true
+          left join dataflow.data_manifest m on m.manifest_id = s.manifest_id and s.status is distinct from 'SKIPPED'
          cross join lateral (
-               select case when s.row_count = 0 then 'ABSENT'
-                           when s.ready_count + s.passing_count < s.row_count then 'NOT_READY'
+               select case when s.dataid is null then 'ABSENT'
+                           when s.status = 'SKIPPED' and d.skipped_input = 'passes' then null
+                           when s.status is distinct from 'READY' then 'NOT_READY'
                            when x.datasetid = 'today' and x.dataid <> to_char(now() at time zone d.timezone, 'YYYY-MM-DD') then 'NOT_TODAY'
                       end as ready,
                       case when d.datasetid is null then 'UNREGISTERED'
                            when d.partitions is not null and not dataflow.has_dataid(d.partitions, x.dataid) then 'NO_SUCH_PARTITION'
-                           when s.manifest_id is null then null
+                           when s.manifest_id is null or s.status = 'SKIPPED' then null
                            when m.dataid is distinct from x.dataid or m.datasetid is distinct from x.datasetid then 'NOT_ITS_MANIFEST'
                            when exists (select from dataflow.data_manifest n
                                          where n.datasetid = m.datasetid and n.dataid = m.dataid and n.version > m.version) then 'OLD_MANIFEST'
                            when d.schema_hash is not null and m.schema_hash is distinct from d.schema_hash then 'OTHER_SCHEMA'
                            when m.content_digest is not null and not d.repeats and exists (
                                    select from dataflow.data_manifest n
-                                     join dataflow.datastatus c on c.datasetid = n.datasetid and c.dataid = n.dataid
-                                                               and c.locktype = 'OUT' and c.manifest_id = n.manifest_id
+                                    cross join lateral (select from dataflow.datastatus c
+                                                         where c.datasetid = n.datasetid and c.dataid = n.dataid
+                                                           and c.locktype = 'OUT' and c.manifest_id = n.manifest_id offset 0) c
                                     where n.datasetid = m.datasetid and n.content_digest = m.content_digest and n.dataid <> m.dataid) then 'REPEATED'
                            when m.inputs <> '[]' and exists (select from dataflow.newer_inputs(m.inputs)) then 'OUT_OF_DATE'
                       end as right_data,
-                      case when s.passing_count > 0 then null
-                           when m.manifest_id is null then case when s.ready_count = 0 then 'NOTHING_THERE' end
+                      case when s.status = 'SKIPPED' and d.skipped_input = 'passes' then null
+                           when m.manifest_id is null then case when s.status is distinct from 'READY' then 'NOTHING_THERE' end
                            when not starts_with(m.location, d.location || '/') then 'OUTSIDE'
                       end as placed,
-                      case when s.passing_count > 0 then null
-                           when m.manifest_id is null then case when s.ready_count = 0 then 'NOTHING_THERE'
+                      case when s.status = 'SKIPPED' and d.skipped_input = 'passes' then null
+                           when m.manifest_id is null then case when s.status is distinct from 'READY' then 'NOTHING_THERE'
                                                                 when d.foreign_ready = 'refused' then 'NO_MANIFEST' end
-                           when m.checks @> '[{"passed": false}]' then 'FAILED_CHECK'
+                           when m.checks <> '[]' and m.checks @> '[{"passed": false}]' then 'FAILED_CHECK'
                       end as valid,
-                      case when s.is_locked then 'LOCKED'
+                      case when s.dataid is not null and coalesce(s.status, '') not in ('PENDING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED') then 'LOCKED'
                            when exists (select from dataflow.datastatus l
                                          where l.datasetid = x.datasetid and l.jobid = p_jobid and l.dataid = x.dataid and l.locktype = 'IN'
                                            and (x.mapping = 'equal' or l.claim_id is null)) then 'READING'
@@ -182,50 +237,27 @@ begin atomic
          ) a
      ) i
      cross join lateral (
-        -- Each output chunk: registered, expected, free, and not read in place by a consumer.
-        select array_agg(dataflow.reason(a.right_data, p_jobid, t.datasetid, chunk.dataid)) filter (where a.right_data is not null) as right_data,
+        -- Each output chunk with each of its OUT rows: registered, expected, free, and not read in place by a consumer.
+        select count(*) as output_count,
+               count(s.dataid) as row_count,
+               coalesce(bool_or(a.safe = 'TAKEN'), false) as is_taken,
+               bool_or(s.status = 'RESUBMIT') as resubmit,
+               array_agg(dataflow.reason(a.right_data, p_jobid, t.datasetid, chunk.dataid)) filter (where a.right_data is not null) as right_data,
                array_agg(dataflow.reason(a.safe, p_jobid, t.datasetid, chunk.dataid)) filter (where a.safe is not null) as safe
           from dataflow.job t
           left join dataflow.dataset d on d.datasetid = t.datasetid
+          left join lateral (select * from dataflow.datastatus s
+                              where s.datasetid = t.datasetid and s.dataid = chunk.dataid and s.locktype = 'OUT' offset 0) s on true
          cross join lateral (
                select case when d.datasetid is null then 'UNREGISTERED'
                            when d.partitions is not null and not dataflow.has_dataid(d.partitions, chunk.dataid) then 'NO_SUCH_PARTITION'
                       end as right_data,
-                      case when exists (select from dataflow.datastatus s
-                                         where s.datasetid = t.datasetid and s.dataid = chunk.dataid and s.locktype = 'OUT'
-                                           and coalesce(s.status, '') not in ('PENDING', 'RESUBMIT')) then 'TAKEN'
-                           when exists (select from dataflow.datastatus s
-                                         where s.datasetid = t.datasetid and s.dataid = chunk.dataid and s.locktype = 'IN' and s.manifest_id is null) then 'READ_IN_PLACE'
+                      case when s.dataid is not null and coalesce(s.status, '') not in ('PENDING', 'RESUBMIT') then 'TAKEN'
+                           when exists (select from dataflow.datastatus l
+                                         where l.datasetid = t.datasetid and l.dataid = chunk.dataid and l.locktype = 'IN' and l.manifest_id is null) then 'READ_IN_PLACE'
                       end as safe
                offset 0
          ) a
          where t.jobid = p_jobid and t.itemtype = 'OUT'
-     ) o
-     cross join lateral (
-        -- The Job itself: its output, the plan of the chunk, and its turn.
-        select case when not job.has_output then dataflow.reason('NO_OUTPUT', p_jobid, null, null) end as right_data,
-               coalesce(
-                   case when job.has_listed then (
-                       select dataflow.reason('UNLISTED', p_jobid, min(t.datasetid), chunk.dataid)
-                         from dataflow.job t
-                        where t.jobid = p_jobid and t.itemtype = 'IN' and t.mapping <> 'equal'
-                          and not exists (select from dataflow.chunk_input e
-                                           where e.jobid = p_jobid and e.dataid = chunk.dataid and e.datasetid = t.datasetid)
-                          and not (t.mapping = 'all' and exists (select from dataflow.datastatus s
-                                                                  where s.datasetid = t.datasetid and s.locktype = 'OUT'))
-                       having count(*) > 0) end,
-                   case when job.is_ordered then (
-                       select dataflow.reason('NOT_ITS_TURN', p_jobid, null, e.dataid)
-                         from (select s.dataid
-                                 from dataflow.job t
-                                 join dataflow.datastatus s on s.datasetid = t.datasetid and s.locktype = 'OUT'
-                                                           and coalesce(s.status, '') not in ('READY', 'SKIPPED')
-                                where t.jobid = p_jobid and t.itemtype = 'OUT'
-                               union all
-                               select r.dataid from dataflow.runnable r where r.jobid = p_jobid) e
-                        where (dataflow.natural_key(e.dataid), e.dataid) < (dataflow.natural_key(chunk.dataid), chunk.dataid)
-                        order by dataflow.natural_key(e.dataid), e.dataid
-                        limit 1) end) as ready
-        offset 0
-     ) j;
+     ) o;
 end;

@@ -1,46 +1,115 @@
 -- The triggers: whoever changes datastatus - a verb, a foreign client, a person in psql - the row is kept
 -- whole, the change enters the history, crash debris goes, and the runnable set follows.
 
--- Is a chunk of a Job runnable now? The one definition, for the triggers and for the rebuild.
-create function dataflow.is_runnable(p_jobid text, p_dataid text)
-    returns table (ok boolean, resubmit boolean)
-    language sql stable rows 1
-begin atomic
-    select -- its outputs are known and free, whoever may hold them,
-           o.output_count > 0 and o.free
-           -- it was asked for: by an input with the same dataid, or by a row of its own,
-           and (o.own_count > 0 or exists (select from dataflow.job j
-                                            where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'equal'))
-           -- and every input chunk is there, READY exactly.
-           and not exists (
-               select from dataflow.inputs_of(p_jobid, p_dataid) x
-                where not coalesce((select bool_and(s.status = 'READY' or s.status = 'SKIPPED' and d.skipped_input = 'passes')
-                                      from dataflow.datastatus s
-                                      left join dataflow.dataset d on d.datasetid = s.datasetid
-                                     where s.datasetid = x.datasetid and s.dataid = x.dataid and s.locktype = 'OUT'), false))
-           and not exists (
-               select from dataflow.job j
-                where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping <> 'equal'
-                  and not exists (select from dataflow.chunk_input e
-                                   where e.jobid = p_jobid and e.dataid = p_dataid and e.datasetid = j.datasetid)
-                  and not (j.mapping = 'all' and exists (select from dataflow.datastatus s
-                                                          where s.datasetid = j.datasetid and s.locktype = 'OUT'))),
-           o.resubmit
-      from (select count(distinct j.datasetid) as output_count,
-                   count(s.dataid) filter (where s.jobid = j.jobid) as own_count,
-                   coalesce(bool_and(s.dataid is null or coalesce(s.status, '') in ('PENDING', 'RESUBMIT')), false) as free,
-                   coalesce(bool_or(s.status = 'RESUBMIT'), false) as resubmit
-              from dataflow.job j
-              left join dataflow.datastatus s on s.datasetid = j.datasetid and s.dataid = p_dataid and s.locktype = 'OUT'
-             where j.jobid = p_jobid and j.itemtype = 'OUT') o;
-end;
+-- How these functions are written: a plan is made once a session, and one that was made while the tables were
+-- empty must not read a million rows later. So every access goes by index from the few rows at hand: the
+-- settings forbid the other joins, and `offset 0` after a lateral look-up fixes its direction.
+
+-- Ask the five questions of these chunks and put the answers into the runnable set, or take them out of it.
+-- They are put in before they are asked: the row is the lock on which two transactions meet that each make one
+-- input READY. The second waits here for the first, and its next statement then sees both inputs; if each only
+-- looked, neither would see the other, and nobody would wake the consumer.
+create function dataflow.settle_runnable(p_jobids text[], p_dataids text[]) returns void
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
+as $$
+declare
+    work  record;
+    awake boolean;
+begin
+    -- In one order, so that two of these never wait for each other in a circle.
+    insert into dataflow.runnable (jobid, dataid, sort_key)
+    select c.jobid, c.dataid, dataflow.natural_key(c.dataid)
+      from (select distinct u.jobid, u.dataid from unnest(p_jobids, p_dataids) as u(jobid, dataid)) c
+     order by c.jobid, c.dataid
+        on conflict (jobid, dataid) do update set since = now();
+
+    for work in select u.jobid, array_agg(distinct u.dataid) as dataids
+                  from unnest(p_jobids, p_dataids) as u(jobid, dataid) group by u.jobid
+    loop
+        with asked as materialized (
+            select a.*, dataflow.code_of(a.ready, a.right_data, a.placed, a.valid, a.safe) as code from dataflow.ask(work.jobid, work.dataids) a
+        ), gone as (
+            delete from dataflow.runnable
+             where ctid = any (array(select r.ctid
+                                       from asked a
+                                      cross join lateral (select t.ctid from dataflow.runnable t
+                                                           where t.jobid = work.jobid and t.dataid = a.dataid offset 0) r
+                                      where not a.is_runnable))
+        ), settled as (
+            -- Every row is there and ours; the conflict is the way to it.
+            insert into dataflow.runnable (jobid, dataid, sort_key, resubmit, blocked, inputs, file_count)
+            select work.jobid, a.dataid, '', a.resubmit, a.code, a.inputs, a.file_count from asked a where a.is_runnable
+                on conflict (jobid, dataid) do update
+               set resubmit = excluded.resubmit, blocked = excluded.blocked, inputs = excluded.inputs, file_count = excluded.file_count
+        ), refused as (
+            insert into dataflow.verdict (jobid, dataid, ready, right_data, placed, valid, safe, code, inputs)
+            select work.jobid, a.dataid, a.ready, a.right_data, a.placed, a.valid, a.safe, a.code, a.inputs
+              from asked a
+             where a.is_runnable and a.code is not null
+               and dataflow.is_news(work.jobid, a.dataid, a.ready, a.right_data, a.placed, a.valid, a.safe)
+        )
+        select bool_or(a.is_runnable and a.code is null) into awake from asked a;
+        -- A NOTIFY serialises the commits of those who send it, so it is sent only when there is news: work to do.
+        if awake then
+            perform pg_notify('dataflow_runnable', work.jobid);
+        end if;
+    end loop;
+end
+$$;
+
+-- Is this another answer than the last one that was stored? A no that stays the same is stored once.
+create function dataflow.is_news(p_jobid text, p_dataid text, p_ready text, p_right_data text, p_placed text, p_valid text, p_safe text)
+    returns boolean
+    language plpgsql stable set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return not exists (
+        select from (select * from dataflow.verdict v
+                      where v.jobid = p_jobid and v.dataid = p_dataid order by v.verdict_id desc limit 1) l
+         where l.claim_id is null
+           and row (l.ready, l.right_data, l.placed, l.valid, l.safe)
+               is not distinct from row (p_ready, p_right_data, p_placed, p_valid, p_safe));
+end
+$$;
+
+-- Every chunk of a Job that needs one of these chunks.
+create function dataflow.consumers_of(p_datasetids text[], p_dataids text[])
+    returns table (jobid text, dataid text)
+    language plpgsql stable set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select j.jobid, c.dataid
+      from unnest(p_datasetids, p_dataids) as c(datasetid, dataid)
+      join dataflow.job j on j.datasetid = c.datasetid and j.itemtype = 'IN' and j.mapping = 'equal';
+    if exists (select from dataflow.job j where j.mapping <> 'equal' and j.datasetid = any (p_datasetids)) then
+        return query
+        select e.jobid, e.dataid
+          from unnest(p_datasetids, p_dataids) as c(datasetid, dataid)
+         cross join lateral (select i.jobid, i.dataid from dataflow.chunk_input i
+                              where i.datasetid = c.datasetid and i.input_dataid = c.dataid offset 0) e
+        union
+        select j.jobid, s.dataid
+          from dataflow.job j
+          join dataflow.job o on o.jobid = j.jobid and o.itemtype = 'OUT'
+          join dataflow.datastatus s on s.datasetid = o.datasetid and s.locktype = 'OUT'
+         where j.datasetid = any (p_datasetids) and j.itemtype = 'IN' and j.mapping = 'all';
+    end if;
+end
+$$;
 
 -- OUT rows changed: p_statuses has their new status, and 'GONE' for a deleted row. A producer may gain by a
 -- free output, a consumer by a READY input; otherwise they can only lose, which is the cheap and common case.
 create function dataflow.keep_runnable(p_datasetids text[], p_dataids text[], p_statuses text[]) returns void
-    language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
 as $$
 declare
+    lists   boolean;
+    orders  boolean;
     jobids  text[];
     dataids text[];
 begin
@@ -48,116 +117,154 @@ begin
     delete from dataflow.runnable
      where ctid = any (array(
            select r.ctid
-             from unnest(p_datasetids, p_dataids, p_statuses) as c(datasetid, dataid, status)
-             join dataflow.job j on j.datasetid = c.datasetid and j.mapping = 'equal'
-             join dataflow.runnable r on r.jobid = j.jobid and r.dataid = c.dataid
-            where not coalesce(c.status = any (case j.itemtype when 'OUT' then array['PENDING', 'RESUBMIT', 'GONE']
-                                                               else array['READY', 'SKIPPED', 'GONE'] end), false)
-            order by r.jobid, r.dataid
-              for update of r));
+             from (select j.jobid, c.dataid
+                     from unnest(p_datasetids, p_dataids, p_statuses) as c(datasetid, dataid, status)
+                     join dataflow.job j on j.datasetid = c.datasetid and j.mapping = 'equal'
+                    where not coalesce(c.status = any (case j.itemtype when 'OUT' then array['PENDING', 'RESUBMIT', 'GONE']
+                                                                       else array['READY', 'SKIPPED', 'GONE'] end), false)
+                    order by j.jobid, c.dataid) l
+            cross join lateral (select t.ctid from dataflow.runnable t where t.jobid = l.jobid and t.dataid = l.dataid for update) r));
 
-    if p_statuses && array['PENDING', 'RESUBMIT', 'READY', 'SKIPPED', 'GONE'] then
+    select bool_or(j.mapping <> 'equal'), bool_or(coalesce(p.ordered, false))
+      into lists, orders
+      from dataflow.job j
+      left join dataflow.job_policy p on p.jobid = j.jobid
+     where j.datasetid = any (p_datasetids);
+
+    if p_statuses && array['PENDING', 'RESUBMIT', 'READY', 'SKIPPED', 'GONE'] or lists then
         select array_agg(g.jobid), array_agg(g.dataid)
           into jobids, dataids
-          from (select distinct j.jobid, c.dataid
+          from (select j.jobid, c.dataid
                   from unnest(p_datasetids, p_dataids, p_statuses) as c(datasetid, dataid, status)
-                  join dataflow.job j on j.datasetid = c.datasetid and j.mapping = 'equal'
-                 where c.status = any (case j.itemtype when 'OUT' then array['PENDING', 'RESUBMIT', 'GONE']
-                                                       else array['READY', 'SKIPPED', 'GONE'] end)) g;
-        if jobids is not null then
-            perform dataflow.settle_runnable(jobids, dataids);
-        end if;
-    end if;
-
-    -- Consumers of listed chunks, and of all chunks of a DataSet.
-    if exists (select from dataflow.job j where j.mapping <> 'equal' and j.datasetid = any (p_datasetids)) then
-        select array_agg(g.jobid), array_agg(g.dataid)
-          into jobids, dataids
-          from (select e.jobid, e.dataid
-                  from unnest(p_datasetids, p_dataids) as c(datasetid, dataid)
-                  join dataflow.chunk_input e on e.datasetid = c.datasetid and e.input_dataid = c.dataid
-                union
-                select j.jobid, s.dataid
-                  from dataflow.job j
-                  join dataflow.job o on o.jobid = j.jobid and o.itemtype = 'OUT'
-                  join dataflow.datastatus s on s.datasetid = o.datasetid and s.locktype = 'OUT' and s.status in ('PENDING', 'RESUBMIT')
-                 where j.datasetid = any (p_datasetids) and j.itemtype = 'IN' and j.mapping = 'all') g;
+                  join dataflow.job j on j.datasetid = c.datasetid and j.itemtype = 'OUT'
+                 where c.status in ('PENDING', 'RESUBMIT', 'GONE')
+                union all
+                select n.jobid, n.dataid
+                  from dataflow.consumers_of(p_datasetids, p_dataids) n
+                 where lists or p_statuses && array['READY', 'SKIPPED', 'GONE']) g;
         if jobids is not null then
             perform dataflow.settle_runnable(jobids, dataids);
         end if;
     end if;
 
     -- A strictly ordered Job: what waited for its turn is asked again.
-    if exists (select from dataflow.job_policy p where p.ordered) then
-        update dataflow.runnable r set blocked = null
-          from dataflow.job_policy p
-          join dataflow.job j on j.jobid = p.jobid and j.itemtype = 'OUT'
-         where p.ordered and j.datasetid = any (p_datasetids) and r.jobid = p.jobid and r.blocked is not null;
+    if orders then
+        perform dataflow.settle_runnable(array_agg(r.jobid), array_agg(r.dataid))
+           from dataflow.runnable r
+          where r.blocked is not null
+            and r.jobid in (select j.jobid from dataflow.job j where j.datasetid = any (p_datasetids));
     end if;
 end
 $$;
 
--- Put these chunks in, then take out again those that are not runnable. Put in first: the row is the lock on
--- which two transactions meet that each make one input READY. The second waits here for the first, and its
--- next statement then sees both inputs; if each only looked, neither would see the other, and nobody would
--- wake the consumer.
-create function dataflow.settle_runnable(p_jobids text[], p_dataids text[]) returns void
-    language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+-- Versions changed. Two answers about a chunk hang on other chunks' versions: does it repeat the content of a
+-- neighbour, and was it made from inputs that are current? Who consumes such a chunk is asked again.
+create function dataflow.keep_answers(p_datasetids text[], p_dataids text[], p_old_manifest_ids bigint[], p_new_manifest_ids bigint[])
+    returns void
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
 as $$
 declare
-    announced text;
+    datasetids text[];
+    dataids    text[];
 begin
-    insert into dataflow.runnable (jobid, dataid, resubmit, sort_key)
-    select c.jobid, c.dataid, false, dataflow.natural_key(c.dataid)
-      from unnest(p_jobids, p_dataids) as c(jobid, dataid)
-     order by c.jobid, c.dataid
-        on conflict (jobid, dataid) do update set since = now(), blocked = null;
+    select array_agg(n.datasetid), array_agg(n.dataid)
+      into datasetids, dataids
+      from unnest(p_old_manifest_ids || p_new_manifest_ids) as c(manifest_id)
+     cross join lateral (select t.datasetid, t.dataid, t.content_digest from dataflow.data_manifest t
+                          where t.manifest_id = c.manifest_id offset 0) m
+     cross join lateral (select t.datasetid, t.dataid from dataflow.data_manifest t
+                          where t.datasetid = m.datasetid and t.content_digest = m.content_digest and t.dataid <> m.dataid offset 0) n;
+    if datasetids is not null then
+        perform dataflow.settle_runnable(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
+    end if;
 
-    delete from dataflow.runnable r
-     using unnest(p_jobids, p_dataids) as c(jobid, dataid)
-     cross join lateral dataflow.is_runnable(c.jobid, c.dataid) n
-     where r.jobid = c.jobid and r.dataid = c.dataid and not n.ok;
-
-    update dataflow.runnable r set resubmit = n.resubmit
-      from unnest(p_jobids, p_dataids) as c(jobid, dataid)
-     cross join lateral dataflow.is_runnable(c.jobid, c.dataid) n
-     where r.jobid = c.jobid and r.dataid = c.dataid and r.resubmit <> n.resubmit;
-
-    -- A NOTIFY serialises the commits of those who send it, so it is sent only when there is news: work to do.
-    for announced in
-        select distinct r.jobid
-          from unnest(p_jobids, p_dataids) as c(jobid, dataid)
-          join dataflow.runnable r on r.jobid = c.jobid and r.dataid = c.dataid
-    loop
-        perform pg_notify('dataflow_runnable', announced);
-    end loop;
+    -- A first version makes nothing out of date.
+    select array_agg(c.datasetid), array_agg(c.dataid)
+      into datasetids, dataids
+      from unnest(p_datasetids, p_dataids, p_old_manifest_ids) as c(datasetid, dataid, manifest_id)
+     where c.manifest_id is not null;
+    if datasetids is not null then
+        select array_agg(j.datasetid), array_agg(c.dataid)
+          into datasetids, dataids
+          from dataflow.consumers_of(datasetids, dataids) c
+          join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT';
+        if datasetids is not null then
+            perform dataflow.settle_runnable(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
+        end if;
+    end if;
 end
 $$;
 
 -- What a Job that ended, failed or was resubmitted leaves behind: the IN rows of its chunks. An input that
 -- another running chunk of the Job reads too stays locked.
 create function dataflow.drop_in_rows(p_jobids text[], p_dataids text[]) returns void
-    language sql security definer set search_path = pg_catalog, pg_temp
-begin atomic
-    delete from dataflow.datastatus i
-     using unnest(p_jobids, p_dataids) as c(jobid, dataid)
-     cross join lateral dataflow.inputs_of(c.jobid, c.dataid) x
-     where i.datasetid = x.datasetid and i.jobid = c.jobid and i.dataid = x.dataid and i.locktype = 'IN'
-       and (x.mapping = 'equal'
-            or not exists (select from dataflow.job o
-                             join dataflow.datastatus s on s.datasetid = o.datasetid and s.jobid = o.jobid
-                                                       and s.locktype = 'OUT' and s.status = 'RUNNING'
-                            where o.jobid = c.jobid and o.itemtype = 'OUT' and s.dataid <> c.dataid
-                              and exists (select from dataflow.inputs_of(o.jobid, s.dataid) y
-                                           where y.datasetid = x.datasetid and y.dataid = x.dataid)));
-end;
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
+as $$
+begin
+    delete from dataflow.datastatus
+     where ctid = any (array(
+           select i.ctid
+             from unnest(p_jobids, p_dataids) as c(jobid, dataid)
+            cross join lateral dataflow.inputs_of(c.jobid, c.dataid) x
+            cross join lateral (select s.ctid from dataflow.datastatus s
+                                 where s.datasetid = x.datasetid and s.jobid = c.jobid and s.dataid = x.dataid and s.locktype = 'IN'
+                                   for update) i
+            where x.mapping = 'equal' or not dataflow.is_shared(c.jobid, c.dataid, x.datasetid, x.dataid)));
+end
+$$;
+
+-- Does another running chunk of the Job read this input chunk?
+create function dataflow.is_shared(p_jobid text, p_dataid text, p_input_datasetid text, p_input_dataid text) returns boolean
+    language plpgsql stable set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (select from dataflow.job o
+                     join dataflow.datastatus s on s.datasetid = o.datasetid and s.jobid = o.jobid
+                                               and s.locktype = 'OUT' and s.status = 'RUNNING'
+                    where o.jobid = p_jobid and o.itemtype = 'OUT' and s.dataid <> p_dataid
+                      and exists (select from dataflow.inputs_of(p_jobid, s.dataid) y
+                                   where y.datasetid = p_input_datasetid and y.dataid = p_input_dataid));
+end
+$$;
+
+-- A consumer that reads in place came or went: whom it locks out is asked again.
+create function dataflow.keep_readers(p_datasetids text[], p_dataids text[]) returns void
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
+as $$
+declare
+    jobids  text[];
+    dataids text[];
+begin
+    select array_agg(r.jobid), array_agg(r.dataid)
+      into jobids, dataids
+      from unnest(p_datasetids, p_dataids) as c(datasetid, dataid)
+      join dataflow.job j on j.datasetid = c.datasetid
+     cross join lateral (select t.jobid, t.dataid from dataflow.runnable t where t.jobid = j.jobid and t.dataid = c.dataid offset 0) r;
+    if jobids is not null then
+        perform dataflow.settle_runnable(jobids, dataids);
+    end if;
+end
+$$;
 
 create function dataflow.keep_row() returns trigger
     language plpgsql
 as $$
 begin
     new.modified := now();
-    if tg_op = 'INSERT' or new.status is not distinct from old.status then
+    if tg_op = 'INSERT' then
+        -- Here and not as a constraint, which every update of a status would pay for again.
+        if btrim(new.dataid) = '' or octet_length(new.dataid) > 500 or not dataflow.is_name(new.datasetid) or not dataflow.is_name(new.jobid)
+           or new.dataid ~ '[\u0001-\u001F\u007F-\u009F\u2028\u2029]' then
+            raise exception 'datastatus: %/%/% is not a printable id', new.datasetid, new.jobid, left(new.dataid, 60)
+                using errcode = 'check_violation', constraint = 'ids_are_printable',
+                      hint = 'at least one visible character, at most 500 bytes (names: 200), no control characters';
+        end if;
+        return new;
+    end if;
+    if new.status is not distinct from old.status then
         return new;
     end if;
     -- A chunk that leaves RUNNING has no claim any more: a RESUBMIT typed by hand revokes it, too.
@@ -173,9 +280,13 @@ begin
            and not (old.status = 'HOLD' and old.held_status = 'READY') then
             new.manifest_id := null;
         end if;
-    elsif new.status = 'RESUBMIT' and new.retries = old.retries then
-        -- Nobody counted this one as a retry: a person asked.
-        new.retries := 0;
+    elsif new.status = 'RESUBMIT' then
+        if new.retries = old.retries then
+            new.retries := 0;  -- nobody counted this one as a retry: a person asked
+        end if;
+        if new.reason is not distinct from old.reason then
+            new.reason := null;  -- why it failed before is in the history
+        end if;
     elsif new.status = 'HOLD' and new.held_status is null then
         new.held_status := case when old.status = 'RUNNING' then 'RESUBMIT' else old.status end;
     end if;
@@ -189,23 +300,33 @@ create trigger keep_row before insert or update on dataflow.datastatus
     for each row execute function dataflow.keep_row();
 
 create function dataflow.after_insert() returns trigger
-    language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan
 as $$
 declare
     datasetids text[];
     dataids    text[];
     statuses   text[];
+    read_datasetids text[];
+    read_dataids    text[];
 begin
-    insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, new_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
-    select n.datasetid, n.jobid, n.dataid, n.locktype, n.status, n.claim_id, n.attempt, n.run_id, n.manifest_id, n.reason,
-           session_user, current_setting('dataflow.actor', true)
+    with recorded as (
+        insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, new_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
+        select n.datasetid, n.jobid, n.dataid, n.locktype, n.status, n.claim_id, n.attempt, n.run_id, n.manifest_id, n.reason,
+               session_user, current_setting('dataflow.actor', true)
+          from new_rows n
+    )
+    select array_agg(n.datasetid) filter (where n.locktype = 'OUT'), array_agg(n.dataid) filter (where n.locktype = 'OUT'),
+           array_agg(n.status) filter (where n.locktype = 'OUT'),
+           array_agg(n.datasetid) filter (where n.locktype = 'IN' and n.manifest_id is null),
+           array_agg(n.dataid) filter (where n.locktype = 'IN' and n.manifest_id is null)
+      into datasetids, dataids, statuses, read_datasetids, read_dataids
       from new_rows n;
-
-    select array_agg(n.datasetid), array_agg(n.dataid), array_agg(n.status)
-      into datasetids, dataids, statuses
-      from new_rows n where n.locktype = 'OUT';
     if datasetids is not null then
         perform dataflow.keep_runnable(datasetids, dataids, statuses);
+    end if;
+    if read_datasetids is not null then
+        perform dataflow.keep_readers(read_datasetids, read_dataids);
     end if;
     return null;
 end
@@ -214,21 +335,24 @@ create trigger after_insert after insert on dataflow.datastatus
     referencing new table as new_rows for each statement execute function dataflow.after_insert();
 
 create function dataflow.after_update() returns trigger
-    language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan
 as $$
 declare
-    datasetids text[];
-    jobids     text[];
-    dataids    text[];
-    statuses   text[];
-    bad        record;
+    datasetids    text[];
+    jobids        text[];
+    dataids       text[];
+    statuses      text[];
+    old_manifests bigint[];
+    new_manifests bigint[];
+    bad           record;
 begin
     if not exists (select from new_rows) then
         return null;  -- an `insert ... on conflict do update` that only inserted
     end if;
     -- A renewed lease is no change; all else is.
     with changed as (
-        select n.*, o.status as old_status, o.claim_id as old_claim_id
+        select n.*, o.status as old_status, o.claim_id as old_claim_id, o.manifest_id as old_manifest_id
           from new_rows n
           join old_rows o on o.datasetid = n.datasetid and o.jobid = n.jobid and o.dataid = n.dataid
          where n.status is distinct from o.status or n.locktype <> o.locktype
@@ -240,8 +364,10 @@ begin
                c.run_id, c.manifest_id, c.reason, session_user, current_setting('dataflow.actor', true)
           from changed c
     )
-    select array_agg(c.datasetid), array_agg(c.jobid), array_agg(c.dataid), array_agg(c.status)
-      into datasetids, jobids, dataids, statuses
+    select array_agg(c.datasetid), array_agg(c.jobid), array_agg(c.dataid), array_agg(c.status),
+           array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.old_manifest_id end),
+           array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.manifest_id end)
+      into datasetids, jobids, dataids, statuses, old_manifests, new_manifests
       from changed c where c.locktype = 'OUT';
     if datasetids is null then
         return null;
@@ -266,14 +392,22 @@ begin
       where c.status is distinct from 'RUNNING' and c.status is distinct from 'PENDING';
 
     -- The outputs of a Job are made together: RESUBMIT of one is RESUBMIT of all.
-    update dataflow.datastatus s set status = 'RESUBMIT'
-      from unnest(datasetids, jobids, dataids, statuses) as c(datasetid, jobid, dataid, status)
-      join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT' and j.datasetid <> c.datasetid
-     where c.status = 'RESUBMIT'
-       and s.datasetid = j.datasetid and s.jobid = c.jobid and s.dataid = c.dataid and s.locktype = 'OUT'
-       and s.status in ('RUNNING', 'READY', 'FAILED', 'PENDING');
+    if statuses && array['RESUBMIT'] then
+        update dataflow.datastatus set status = 'RESUBMIT'
+         where ctid = any (array(
+               select s.ctid
+                 from unnest(datasetids, jobids, dataids, statuses) as c(datasetid, jobid, dataid, status)
+                 join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT' and j.datasetid <> c.datasetid
+                cross join lateral (select t.ctid from dataflow.datastatus t
+                                     where t.datasetid = j.datasetid and t.jobid = c.jobid and t.dataid = c.dataid and t.locktype = 'OUT'
+                                       and t.status in ('RUNNING', 'READY', 'FAILED', 'PENDING') for update) s
+                where c.status = 'RESUBMIT'));
+    end if;
 
     perform dataflow.keep_runnable(datasetids, dataids, statuses);
+    if exists (select from unnest(old_manifests, new_manifests) as c(before, after) where c.before is not null or c.after is not null) then
+        perform dataflow.keep_answers(datasetids, dataids, old_manifests, new_manifests);
+    end if;
     return null;
 end
 $$;
@@ -281,7 +415,8 @@ create trigger after_update after update on dataflow.datastatus
     referencing old table as old_rows new table as new_rows for each statement execute function dataflow.after_update();
 
 create function dataflow.after_delete() returns trigger
-    language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan
 as $$
 declare
     datasetids text[];
@@ -294,11 +429,8 @@ begin
            session_user, current_setting('dataflow.actor', true)
       from old_rows o;
 
-    -- A reader in place is gone: who was refused because of it is asked again.
-    update dataflow.runnable r set blocked = null
-      from old_rows o
-      join dataflow.job j on j.datasetid = o.datasetid
-     where o.locktype = 'IN' and o.manifest_id is null and r.jobid = j.jobid and r.dataid = o.dataid and r.blocked is not null;
+    perform dataflow.keep_readers(array_agg(o.datasetid), array_agg(o.dataid))
+       from old_rows o where o.locktype = 'IN' and o.manifest_id is null having count(*) > 0;
 
     select array_agg(o.datasetid), array_agg(o.jobid), array_agg(o.dataid), array_agg('GONE'::text)
       into datasetids, jobids, dataids, statuses
@@ -315,34 +447,36 @@ create trigger after_delete after delete on dataflow.datastatus
 
 -- Make the runnable set anew for these Jobs (null: all). Returns how many chunks it put in and took out.
 create function dataflow.rebuild_runnable(p_jobids text[] default null, out added bigint, out removed bigint)
-    language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
     -- Nobody may change a status between our look and our write.
     lock table dataflow.datastatus in share row exclusive mode;
     create temporary table runnable_now on commit drop as
-    select c.jobid, c.dataid, n.resubmit
-      from (select j.jobid, s.dataid
-              from dataflow.job j
-              join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
-             where (j.itemtype = 'IN' and j.mapping = 'equal' and s.status in ('READY', 'SKIPPED')
-                    or j.itemtype = 'OUT' and s.status in ('PENDING', 'RESUBMIT'))
-               and (p_jobids is null or j.jobid = any (p_jobids))
-             group by j.jobid, s.dataid) c
-     cross join lateral dataflow.is_runnable(c.jobid, c.dataid) n
-     where n.ok;
+    select c.jobid, a.dataid, a.resubmit, a.inputs, a.file_count, dataflow.code_of(a.ready, a.right_data, a.placed, a.valid, a.safe) as code
+      from (select n.jobid, array_agg(n.dataid) as dataids
+              from (select distinct j.jobid, s.dataid
+                      from dataflow.job j
+                      join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
+                     where (j.itemtype = 'IN' and j.mapping = 'equal' and s.status in ('READY', 'SKIPPED')
+                            or j.itemtype = 'OUT' and s.status in ('PENDING', 'RESUBMIT'))
+                       and (p_jobids is null or j.jobid = any (p_jobids))) n
+             group by n.jobid) c
+     cross join lateral dataflow.ask(c.jobid, c.dataids) a
+     where a.is_runnable;
 
     delete from dataflow.runnable r
      where (p_jobids is null or r.jobid = any (p_jobids))
        and not exists (select from runnable_now n where n.jobid = r.jobid and n.dataid = r.dataid);
     get diagnostics removed = row_count;
 
-    update dataflow.runnable r set resubmit = n.resubmit, blocked = null
+    update dataflow.runnable r set resubmit = n.resubmit, blocked = n.code, inputs = n.inputs, file_count = n.file_count
       from runnable_now n
-     where n.jobid = r.jobid and n.dataid = r.dataid and (r.resubmit <> n.resubmit or r.blocked is not null);
+     where n.jobid = r.jobid and n.dataid = r.dataid
+       and (r.resubmit, r.blocked, r.inputs, r.file_count) is distinct from (n.resubmit, n.code, n.inputs, n.file_count);
 
-    insert into dataflow.runnable (jobid, dataid, resubmit, sort_key)
-    select n.jobid, n.dataid, n.resubmit, dataflow.natural_key(n.dataid)
+    insert into dataflow.runnable (jobid, dataid, resubmit, sort_key, blocked, inputs, file_count)
+    select n.jobid, n.dataid, n.resubmit, dataflow.natural_key(n.dataid), n.code, n.inputs, n.file_count
       from runnable_now n
         on conflict (jobid, dataid) do nothing;
     get diagnostics added = row_count;
@@ -352,7 +486,7 @@ $$;
 
 -- A change of the registry: the runnable set of the Jobs it touches is made anew.
 create function dataflow.after_job_change() returns trigger
-    language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
     loop_of text;
@@ -388,7 +522,7 @@ create trigger job_deleted after delete on dataflow.job
     referencing old table as old_rows for each statement execute function dataflow.after_job_change();
 
 create function dataflow.after_dataset_change() returns trigger
-    language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform dataflow.rebuild_runnable(array(select distinct j.jobid from new_rows n join dataflow.job j on j.datasetid = n.datasetid));

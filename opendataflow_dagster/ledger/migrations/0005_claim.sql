@@ -1,69 +1,64 @@
--- The claim: ask the five questions of chunks whose runnable rows the caller has locked, take those that get
--- five yes, and store the answers of all.
-create function dataflow.take(p_jobid text, p_dataids text[], p_run_id bigint)
-    returns table (dataid text, claim_id bigint, attempt integer, lease interval, lease_until timestamptz, outputs text[], output_count bigint,
-                   ready text, right_data text, placed text, valid text, safe text, inputs jsonb, file_count bigint)
-    language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+-- The claim. The caller has locked the chunks' rows of the runnable set, which hold the answers to the five
+-- questions and what they were given on. Nothing about a chunk changes without its row, so the lock makes the
+-- answers current; that the evidence still stands is looked at once more all the same. Without p_with_files it
+-- passes over chunks whose inputs have files, which the caller must look at before the transaction ends.
+create function dataflow.take(p_jobid text, p_dataids text[], p_run_id bigint, p_with_files boolean)
+    returns table (dataid text, claim_id bigint, attempt integer, lease interval, lease_until timestamptz, output text, inputs jsonb,
+                   file_count bigint)
+    language plpgsql set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
 as $$
 #variable_conflict use_column
 declare
     p_lease interval := coalesce((select p.lease from dataflow.job_policy p where p.jobid = p_jobid), interval '10 minutes');
+    outputs bigint   := (select count(*) from dataflow.job j where j.jobid = p_jobid and j.itemtype = 'OUT');
 begin
     return query
-    with asked as materialized (
-        select a.*, case when dataflow.code_of(a.ready, a.right_data, a.placed, a.valid, a.safe) is null
-                         then nextval('dataflow.claim_id') end as claim_id
-          from dataflow.ask(p_jobid, p_dataids) a
+    with good as materialized (
+        select r.dataid, r.inputs, r.file_count, nextval('dataflow.claim_id') as claim_id
+          from dataflow.runnable r
+         where r.jobid = p_jobid and r.dataid = any (p_dataids) and r.blocked is null and (p_with_files or r.file_count = 0)
+           and not exists (
+               select from jsonb_to_recordset(r.inputs) as i(datasetid text, dataid text, manifest_id bigint)
+                 left join lateral (select * from dataflow.datastatus s
+                                     where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT' offset 0) s on true
+                where coalesce(s.status, '') not in ('READY', 'SKIPPED') or s.status = 'READY' and s.manifest_id is distinct from i.manifest_id
+                   -- The one fact that changes by itself.
+                   or i.datasetid = 'today' and i.dataid <> (select to_char(now() at time zone d.timezone, 'YYYY-MM-DD')
+                                                              from dataflow.dataset d where d.datasetid = 'today'))
     ), taken as (
-        -- The OUT rows and the IN rows of a claim. An input that another chunk of the Job reads too has its row already.
         insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, claim_id, lease_until, attempt, run_id, manifest_id)
-        select j.datasetid, p_jobid, a.dataid, 'OUT', 'RUNNING', a.claim_id, now() + p_lease, 1, p_run_id, null::bigint
-          from asked a
+        select j.datasetid, p_jobid, g.dataid, 'OUT', 'RUNNING', g.claim_id, now() + p_lease, 1, p_run_id, null::bigint
+          from good g
           join dataflow.job j on j.jobid = p_jobid and j.itemtype = 'OUT'
-         where a.claim_id is not null
         union all
-        select distinct on (i.datasetid, i.dataid) i.datasetid, p_jobid, i.dataid, 'IN', 'RUNNING', a.claim_id, null, 0, p_run_id, i.manifest_id
-          from asked a
-         cross join lateral jsonb_to_recordset(a.inputs) as i(datasetid text, dataid text, manifest_id bigint)
-         where a.claim_id is not null
+        -- Two chunks of a Job may share an input; they share its IN row, too.
+        select distinct on (i.datasetid, i.dataid) i.datasetid, p_jobid, i.dataid, 'IN', 'RUNNING', g.claim_id, null, 0, p_run_id, i.manifest_id
+          from good g
+         cross join lateral jsonb_to_recordset(g.inputs) as i(datasetid text, dataid text, manifest_id bigint)
             on conflict (datasetid, jobid, dataid) do update
            set status = 'RUNNING', claim_id = excluded.claim_id, lease_until = excluded.lease_until, run_id = excluded.run_id,
                attempt = s.attempt + excluded.attempt, reason = null,
                manifest_id = case s.locktype when 'IN' then excluded.manifest_id else s.manifest_id end
-         where s.locktype = excluded.locktype and (s.locktype = 'IN' or s.status in ('PENDING', 'RESUBMIT'))
+         where s.locktype = excluded.locktype and (s.locktype = 'IN' and s.claim_id is not null or s.status in ('PENDING', 'RESUBMIT'))
         returning s.datasetid, s.locktype, s.claim_id, s.attempt, s.lease_until
-    ), held as (
-        select t.claim_id, array_agg(t.datasetid::text order by t.datasetid) as outputs, max(t.attempt) as attempt, max(t.lease_until) as lease_until
-          from taken t where t.locktype = 'OUT' group by t.claim_id
-    ), refused as (
-        -- Not asked again until something changes.
-        update dataflow.runnable r set blocked = dataflow.code_of(a.ready, a.right_data, a.placed, a.valid, a.safe)
-          from asked a
-         where a.claim_id is null and r.jobid = p_jobid and r.dataid = a.dataid
     ), answered as (
-        insert into dataflow.verdict (jobid, dataid, claim_id, ready, right_data, placed, valid, safe, inputs)
-        select p_jobid, a.dataid, a.claim_id, a.ready, a.right_data, a.placed, a.valid, a.safe, a.inputs
-          from asked a
-         where a.claim_id is not null
-            or dataflow.is_news(p_jobid, a.dataid, a.ready, a.right_data, a.placed, a.valid, a.safe)
+        insert into dataflow.verdict (jobid, dataid, claim_id, inputs)
+        select p_jobid, g.dataid, g.claim_id, g.inputs from good g
     )
-    select a.dataid, a.claim_id, h.attempt, p_lease, h.lease_until, h.outputs,
-           (select count(*) from dataflow.job j where j.jobid = p_jobid and j.itemtype = 'OUT'),
-           a.ready, a.right_data, a.placed, a.valid, a.safe, a.inputs, a.file_count
-      from asked a
-      left join held h on h.claim_id = a.claim_id;
+    select g.dataid, g.claim_id, t.attempt, p_lease, t.lease_until,
+           -- All outputs or none.
+           case when count(t.claim_id) over (partition by g.claim_id) = outputs then t.datasetid else dataflow.refuse_to_take(g.dataid) end,
+           g.inputs, g.file_count
+      from good g
+      left join taken t on t.claim_id = g.claim_id and t.locktype = 'OUT';
 end
 $$;
 
--- Is this another answer than the last one that was stored? A no that stays the same is stored once.
-create function dataflow.is_news(p_jobid text, p_dataid text, p_ready text, p_right_data text, p_placed text, p_valid text, p_safe text)
-    returns boolean
-    language sql stable
-begin atomic
-    select not exists (
-        select from (select * from dataflow.verdict v
-                      where v.jobid = p_jobid and v.dataid = p_dataid order by v.verdict_id desc limit 1) l
-         where l.claim_id is null
-           and row (l.ready, l.right_data, l.placed, l.valid, l.safe)
-               is not distinct from row (p_ready, p_right_data, p_placed, p_valid, p_safe));
-end;
+-- Somebody changed an output behind the back of the triggers, or took a chunk that nobody had planned a moment
+-- before us. The claim is undone, and the chunk asked again.
+create function dataflow.refuse_to_take(p_dataid text) returns text language plpgsql as $$
+begin
+    raise exception 'the answers about chunk % do not stand any more', p_dataid using errcode = 'DF003', detail = p_dataid;
+end
+$$;

@@ -4,24 +4,24 @@ select a.* from dataflow.ask(%(jobid)s, %(dataids)s::text[]) a
 
 -- name: record_verdicts
 -- Answers of a gate; one that is the same as the last is not stored again.
-insert into dataflow.verdict (jobid, dataid, ready, right_data, placed, valid, safe, inputs)
-select %(jobid)s, n.dataid, n.ready, n.right_data, n.placed, n.valid, n.safe, n.inputs
+insert into dataflow.verdict (jobid, dataid, ready, right_data, placed, valid, safe, code, inputs)
+select %(jobid)s, n.dataid, n.ready, n.right_data, n.placed, n.valid, n.safe,
+       dataflow.code_of(n.ready, n.right_data, n.placed, n.valid, n.safe), n.inputs
   from unnest(%(dataids)s::text[], %(ready)s::text[], %(right_data)s::text[], %(placed)s::text[], %(valid)s::text[], %(safe)s::text[],
               %(inputs)s::jsonb[]) as n(dataid, ready, right_data, placed, valid, safe, inputs)
  where dataflow.is_news(%(jobid)s, n.dataid, n.ready, n.right_data, n.placed, n.valid, n.safe)
 
 -- name: claim_next
 -- The next chunks of a Job, RESUBMIT first, in natural order; those that others are claiming are passed over.
-select t.*
+select n.dataids, t.*
   from (select array_agg(p.dataid) as dataids
           from (select r.dataid
                   from dataflow.runnable r
                  where r.jobid = %(jobid)s and r.blocked is null
                  order by r.resubmit desc, r.sort_key, r.dataid
-                 limit (select case when exists (select from dataflow.job_policy o where o.jobid = %(jobid)s and o.ordered)
-                                    then 1 else %(count)s end)
+                 limit %(count)s
                    for update skip locked) p) n
- cross join lateral dataflow.take(%(jobid)s, n.dataids, %(run_id)s) t
+  left join lateral dataflow.take(%(jobid)s, n.dataids, %(run_id)s, %(with_files)s) t on true
  where n.dataids is not null
 
 -- name: lock_runnable
@@ -33,11 +33,17 @@ select r.dataid from dataflow.runnable r
 
 -- name: claim_named
 -- Take these chunks, whose runnable rows are locked as far as there are any.
-select t.* from dataflow.take(%(jobid)s, %(dataids)s::text[], %(run_id)s) t
+select t.* from dataflow.take(%(jobid)s, %(dataids)s::text[], %(run_id)s, true) t
 
 -- name: block
--- A no that the ledger cannot know, about files: not asked again until something changes.
-update dataflow.runnable r set blocked = %(code)s where r.jobid = %(jobid)s and r.dataid = any (%(dataids)s)
+-- Chunks that got a no which the ledger cannot know, about files: heal asks again.
+update dataflow.runnable r set blocked = n.code
+  from unnest(%(dataids)s::text[], %(codes)s::text[]) as n(dataid, code)
+ where r.jobid = %(jobid)s and r.dataid = n.dataid
+
+-- name: settle
+-- Ask the five questions of these chunks again, and keep the answers in the runnable set.
+select dataflow.settle_runnable(array_agg(%(jobid)s::text), array_agg(p.dataid)) from unnest(%(dataids)s::text[]) as p(dataid)
 
 -- name: renew
 -- Every claim that is still held has its lease from now on.

@@ -44,8 +44,11 @@ delete from dataflow.datastatus i
 returning i.datasetid, i.dataid
 
 -- name: heal_blocked
--- What was refused is asked again: a file may be back, a neighbour corrected.
-update dataflow.runnable set blocked = null where blocked is not null
+-- What was refused is asked again: a file may be back, a day may have begun.
+select coalesce(sum(b.count), 0)::int as asked
+  from (select array_agg(r.jobid) as jobids, array_agg(r.dataid) as dataids, count(*)
+          from dataflow.runnable r where r.blocked is not null having count(*) > 0) b
+ cross join lateral dataflow.settle_runnable(b.jobids, b.dataids)
 
 -- name: rebuild_runnable
 -- The runnable set, made anew from datastatus.

@@ -5,17 +5,17 @@ with given as materialized (
                   as g(datasetid, jobid, dataid, claim_id, manifest)
 ), fenced as materialized (
     -- Only the holder of the live claim gets its rows.
-    select s.datasetid, s.jobid, s.dataid, s.claim_id, s.run_id, g.manifest,
+    select s.place, s.datasetid, s.jobid, s.dataid, s.claim_id, s.run_id, g.manifest,
            case when not starts_with(g.manifest ->> 'location', d.location || '/') then 'OUTSIDE'
                 when d.schema_hash is not null and g.manifest ->> 'schema_hash' is distinct from d.schema_hash then 'OTHER_SCHEMA'
            end as problem,
            d.location as root, d.schema_hash as declared
-      from given g
-      join dataflow.datastatus s on s.datasetid = g.datasetid and s.jobid = g.jobid and s.dataid = g.dataid
+      from (select * from given order by datasetid, jobid, dataid) g
+     cross join lateral (select t.ctid as place, t.* from dataflow.datastatus t
+                          where t.datasetid = g.datasetid and t.jobid = g.jobid and t.dataid = g.dataid and t.locktype = 'OUT'
+                            and t.status = 'RUNNING' and t.claim_id = g.claim_id and t.lease_until > clock_timestamp()
+                            for update) s
       left join dataflow.dataset d on d.datasetid = g.datasetid
-     where s.locktype = 'OUT' and s.status = 'RUNNING' and s.claim_id = g.claim_id and s.lease_until > clock_timestamp()
-     order by s.datasetid, s.jobid, s.dataid
-       for update of s
 ), good as materialized (
     -- The outputs of a claim are published together.
     select f.claim_id
@@ -38,7 +38,8 @@ with given as materialized (
 ), ready as (
     update dataflow.datastatus s set status = 'READY', manifest_id = m.manifest_id
       from made m
-     where s.datasetid = m.datasetid and s.jobid = m.jobid and s.dataid = m.dataid
+      join fenced f on f.claim_id = m.claim_id and f.datasetid = m.datasetid
+     where s.ctid = f.place
 )
 select f.claim_id, f.datasetid, f.problem, f.root, f.declared, m.manifest_id, m.version
   from fenced f

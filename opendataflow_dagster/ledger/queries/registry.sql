@@ -76,10 +76,6 @@ select j.datasetid, j.jobid, p.dataid, 'OUT', 'PENDING'
  order by j.datasetid, p.dataid
 on conflict do nothing
 
--- name: settle_planned
--- The listed inputs of chunks that were planned before may be others now.
-select dataflow.settle_runnable(array_agg(%(jobid)s::text), array_agg(p.dataid)) from unnest(%(dataids)s::text[]) as p(dataid)
-
 -- name: turn_the_day
 -- `today` is READY for the current date of its time zone, and for no other.
 with day as (

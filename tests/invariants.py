@@ -1,0 +1,105 @@
+"""What is true of the whole ledger between any two transactions, whoever made them: each rule, and who breaks it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import psycopg
+from psycopg.rows import tuple_row
+
+#: The rule in words, and a query for the rows that break it.
+_RULES: Final = {
+    "a claim is RUNNING and has a lease; without a claim there is no lease": """
+        select s.datasetid, s.jobid, s.dataid, s.status, s.claim_id, s.lease_until
+          from dataflow.datastatus s
+         where s.locktype = 'OUT'
+           and (s.claim_id is not null and s.status is distinct from 'RUNNING'
+                or (s.claim_id is null) <> (s.lease_until is null))""",
+    "a chunk has at most one live claim": """
+        select s.datasetid, s.dataid, array_agg(s.claim_id) as claim_ids
+          from dataflow.datastatus s
+         where s.locktype = 'OUT' and s.claim_id is not null
+         group by s.datasetid, s.dataid having count(*) > 1""",
+    "a claim is of one chunk, and holds all the outputs that it took or none": """
+        select h.claim_id, h.jobid, h.dataids, h.outputs as holds, t.outputs as took
+          from (select s.claim_id, s.jobid, array_agg(distinct s.dataid) as dataids,
+                       array_agg(s.datasetid order by s.datasetid) as outputs
+                  from dataflow.datastatus s
+                 where s.locktype = 'OUT' and s.claim_id is not null
+                 group by s.claim_id, s.jobid) h
+          left join (select e.claim_id, e.jobid, array_agg(distinct e.datasetid order by e.datasetid) as outputs
+                       from dataflow.chunk_event e
+                      where e.locktype = 'OUT' and e.new_status = 'RUNNING' and e.claim_id is not null
+                      group by e.claim_id, e.jobid) t on t.claim_id = h.claim_id and t.jobid = h.jobid
+         where cardinality(h.dataids) > 1 or h.outputs is distinct from t.outputs""",
+    "an IN row with a claim belongs to a live claim of its Job that reads this input": """
+        select i.datasetid, i.jobid, i.dataid, i.claim_id
+          from dataflow.datastatus i
+          left join (select distinct o.jobid, x.datasetid, x.dataid
+                       from dataflow.datastatus o
+                       join dataflow.verdict v on v.jobid = o.jobid and v.dataid = o.dataid and v.claim_id = o.claim_id
+                      cross join lateral jsonb_to_recordset(v.inputs) as x(datasetid text, dataid text)
+                      where o.locktype = 'OUT' and o.status = 'RUNNING' and o.claim_id is not null) r
+                 on r.jobid = i.jobid and r.datasetid = i.datasetid and r.dataid = i.dataid
+         where i.locktype = 'IN' and i.claim_id is not null and r.jobid is null""",
+    "the manifest of an OUT row is the highest version of that chunk": """
+        select s.datasetid, s.jobid, s.dataid, s.manifest_id, m.version, n.versions
+          from dataflow.datastatus s
+          left join dataflow.data_manifest m on m.manifest_id = s.manifest_id
+          left join (select datasetid, dataid, max(version) as versions
+                       from dataflow.data_manifest group by datasetid, dataid) n
+                 on n.datasetid = s.datasetid and n.dataid = s.dataid
+         where s.locktype = 'OUT' and s.manifest_id is not null
+           and (m.datasetid, m.dataid, m.version) is distinct from (s.datasetid, s.dataid, n.versions)""",
+    "every claim of the history has one verdict, with five yes": """
+        select e.jobid, e.claim_id, v.verdicts, v.yes
+          from (select distinct jobid, claim_id from dataflow.chunk_event where claim_id is not null) e
+          left join (select jobid, claim_id, count(*) as verdicts,
+                            bool_and(coalesce(ready, right_data, placed, valid, safe) is null) as yes
+                       from dataflow.verdict where claim_id is not null group by jobid, claim_id) v
+                 on v.jobid = e.jobid and v.claim_id = e.claim_id
+         where (v.verdicts, v.yes) is distinct from (1::bigint, true)""",
+    "the versions of a chunk are 1, 2, ... without a gap": """
+        select m.datasetid, m.dataid, array_agg(m.version order by m.version) as versions
+          from dataflow.data_manifest m
+         group by m.datasetid, m.dataid
+        having min(m.version) <> 1 or max(m.version) <> count(*)""",
+    "a claim publishes an output once": """
+        select m.datasetid, m.claim_id, array_agg(m.dataid || ' version ' || m.version) as published
+          from dataflow.data_manifest m where m.claim_id is not null
+         group by m.datasetid, m.claim_id having count(*) > 1""",
+    "a row has the status that its last event says": """
+        select datasetid, jobid, dataid, s.locktype, s.status, e.locktype as event_locktype, e.new_status
+          from dataflow.datastatus s
+          full join (select distinct on (datasetid, jobid, dataid) datasetid, jobid, dataid, new_status, locktype
+                       from dataflow.chunk_event order by datasetid, jobid, dataid, event_id desc) e
+               using (datasetid, jobid, dataid)
+         where s.status is distinct from e.new_status
+            or s.locktype is not null and s.locktype is distinct from e.locktype""",
+    "every event goes on from the one before": """
+        select e.*
+          from (select event_id, datasetid, jobid, dataid, old_status, new_status,
+                       lag(new_status) over (partition by datasetid, jobid, dataid order by event_id) as before
+                  from dataflow.chunk_event) e
+         where e.old_status is distinct from e.before""",
+}
+
+_ALL: Final = "\nunion all\n".join(
+    f"(select '{rule}' as rule, to_jsonb(v) as broken_by from ({query}) v limit 5)" for rule, query in _RULES.items()
+)
+
+
+_RUNNABLE: Final = "select jobid, dataid, resubmit, sort_key from dataflow.runnable"
+
+
+def assert_invariants(connection: psycopg.Connection[Any]) -> None:
+    """Changes nothing; waits for those who are changing a status, and they for it."""
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        broken = cursor.execute(_ALL.encode()).fetchall()
+        assert not broken, "\n".join(f"broken: {rule}: {row}" for rule, row in broken)
+        with connection.transaction(force_rollback=True):
+            cursor.execute("lock table dataflow.datastatus in share row exclusive mode")
+            kept = set(cursor.execute(_RUNNABLE).fetchall())
+            cursor.execute("select dataflow.rebuild_runnable()")
+            made = set(cursor.execute(_RUNNABLE).fetchall())
+    assert kept == made, f"the runnable set has too much: {sorted(kept - made)[:5]}, and misses: {sorted(made - kept)[:5]}"

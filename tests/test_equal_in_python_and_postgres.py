@@ -1,0 +1,397 @@
+"""What Python and Postgres both know - arrows, codes, order, partitions, defaults - they know alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+from typing import Any, Literal, get_args, get_type_hints
+
+import psycopg
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.ledger.rows import ANSWERS
+from opendataflow_dagster.model.dataset import Dataset
+from opendataflow_dagster.model.ids import DataId, DatasetId, JobId, natural_key
+from opendataflow_dagster.model.job import Job, Policy
+from opendataflow_dagster.model.partitions import Partitions, RangePartitions, StaticPartitions, TimePartitions
+from opendataflow_dagster.model.status import FREE, TRANSITIONS, Locktype, Status
+from opendataflow_dagster.model.verdict import CODES, Code, Question
+from opendataflow_dagster.protocol.claim import claim
+from opendataflow_dagster.protocol.register import register
+from opendataflow_dagster.protocol.release import abandon
+from tests.conftest import _database
+from tests.factories import Flow
+
+
+@pytest.fixture(scope="module")
+def database(server: str, template: str) -> Iterator[str]:
+    yield from _database(server, template)
+
+
+@pytest.fixture(scope="module")
+def psql(database: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection
+
+
+def one(psql: psycopg.Connection, statement: str, *values: object) -> Any:
+    found = psql.execute(statement.encode(), values).fetchone()
+    assert found is not None
+    return found[0]
+
+
+# ---- status
+
+ARROWS = {(old, new) for old, targets in TRANSITIONS.items() for new in targets}
+
+
+def test_both_have_the_same_arrows(psql: psycopg.Connection) -> None:
+    found = psql.execute("select old_status, new_status from dataflow.status_transition").fetchall()
+    assert {(Status(old), Status(new)) for old, new in found} == ARROWS
+    assert len(found) == len(ARROWS)
+    assert set(TRANSITIONS) == set(Status)
+
+
+@pytest.mark.parametrize("old", Status)
+def test_every_arrow_typed_in_sql_is_taken_or_refused_as_the_table_says(psql: psycopg.Connection, old: Status) -> None:
+    for new in Status:
+        psql.execute(
+            "insert into dataflow.datastatus values ('arrows', 'j', %s, 'OUT', %s, now())", (f"{old}-{new}", old)
+        )
+        typed = "update dataflow.datastatus set status = %s where datasetid = 'arrows' and dataid = %s"
+        if (old, new) in ARROWS or old is new:
+            assert psql.execute(typed, (new, f"{old}-{new}")).rowcount == 1
+            expected = new
+        else:
+            with pytest.raises(psycopg.Error, match=f"arrows/{old}-{new} cannot go from {old} to {new}") as refused:
+                psql.execute(typed, (new, f"{old}-{new}"))
+            assert refused.value.sqlstate == "DF001"
+            expected = old
+        kept = "select status from dataflow.datastatus where datasetid = 'arrows' and dataid = %s"
+        assert one(psql, kept, f"{old}-{new}") == expected
+
+
+def test_a_refused_arrow_leaves_all_rows_of_its_statement_as_they_were(psql: psycopg.Connection) -> None:
+    for dataid, status in (("1", "FAILED"), ("2", "SKIPPED")):
+        psql.execute("insert into dataflow.datastatus values ('both', 'j', %s, 'OUT', %s, now())", (dataid, status))
+    with pytest.raises(psycopg.Error, match="both/2 cannot go from SKIPPED to READY"):
+        psql.execute("update dataflow.datastatus set status = 'READY' where datasetid = 'both'")
+    found = psql.execute("select status from dataflow.datastatus where datasetid = 'both' order by dataid").fetchall()
+    assert found == [("FAILED",), ("SKIPPED",)]
+
+
+@pytest.mark.parametrize("status", Status)
+def test_a_word_that_nobody_knows_may_come_and_go(psql: psycopg.Connection, status: Status) -> None:
+    psql.execute("insert into dataflow.datastatus values ('words', 'j', %s, 'OUT', %s, now())", (status, status))
+    for word in ("finished", None, status):
+        typed = "update dataflow.datastatus set status = %s where datasetid = 'words' and dataid = %s"
+        assert psql.execute(typed, (word, status)).rowcount == 1
+
+
+@pytest.mark.parametrize("status", Status)
+def test_both_say_which_outputs_are_free(flow: Flow, status: Status) -> None:
+    flow.register("load: -> raw")
+    flow.announce("raw/1", status, jobid="load")
+    assert (flow.runnable() == [("load", "1")]) == (status in FREE)
+
+
+def test_both_have_the_same_lock_types(psql: psycopg.Connection) -> None:
+    text = one(psql, "select pg_get_constraintdef(oid) from pg_constraint where conname = 'locktype_is_in_or_out'")
+    assert set(re.findall(r"'(\w+)'", text)) == set(Locktype)
+
+
+# ---- questions and codes
+
+
+@pytest.mark.parametrize("question", Question)
+def test_both_call_the_first_no_by_the_same_code(psql: psycopg.Connection, question: Question) -> None:
+    noes = ["no" if other is question else None for other in Question]
+    assert one(psql, "select dataflow.code_of(%s, %s, %s, %s, %s)", *noes) == CODES[question]
+    later = ["no" if list(Question).index(other) >= list(Question).index(question) else None for other in Question]
+    assert one(psql, "select dataflow.code_of(%s, %s, %s, %s, %s)", *later) == CODES[question]
+
+
+def test_five_yes_have_no_code(psql: psycopg.Connection) -> None:
+    assert one(psql, "select dataflow.code_of(null, null, null, null, null)") is None
+    assert list(CODES.values()) == list(Code)
+
+
+def test_the_answers_are_stored_in_the_order_of_the_questions(psql: psycopg.Connection) -> None:
+    found = psql.execute(
+        "select column_name::text from information_schema.columns"
+        " where table_schema = 'dataflow' and table_name = 'verdict' order by ordinal_position"
+    ).fetchall()
+    columns = [name for (name,) in found if name in ANSWERS.values()]
+    assert columns == list(ANSWERS.values())
+    assert list(ANSWERS) == list(Question)
+
+
+# ---- the natural order
+
+
+def dataids() -> st.SearchStrategy[str]:
+    """Numbers, dates and letters, mixed: what orders differently by letters and by value."""
+    pieces = st.sampled_from(
+        ["0", "1", "9", "10", "00", "007", "2024-01-01", "2024-1-10", "-", ".", "a", "B", "é", "😀", "٣"]
+    )
+    long = st.builds(lambda digit, count: digit * count, st.sampled_from("019a"), st.integers(15, 60))
+    text = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
+    return st.lists(pieces | long | text, min_size=1, max_size=8).map("".join)
+
+
+@given(keys=st.lists(dataids(), min_size=2, max_size=12))
+@settings(max_examples=150, deadline=None)
+def test_both_order_dataids_alike(psql: psycopg.Connection, keys: list[str]) -> None:
+    found = psql.execute(
+        'select k from unnest(%s::text[]) as k order by dataflow.natural_key(k), k collate "C"', (keys,)
+    ).fetchall()
+    assert [key for (key,) in found] == sorted(keys, key=natural_key)
+
+
+@given(key=dataids())
+@settings(max_examples=150, deadline=None)
+def test_both_make_the_same_sort_key(psql: psycopg.Connection, key: str) -> None:
+    assert one(psql, "select dataflow.natural_key(%s)", key) == natural_key(key)[0]
+
+
+def test_the_order_is_by_value() -> None:
+    wanted = ["1", "2", "9", "10", "010", "2024-01-09", "2024-01-10", "2024-2-1", "2024-10-1", "a9", "a10"]
+    assert sorted(wanted[::-1], key=natural_key) == ["1", "2", "9", "010", "10", *wanted[5:]]
+
+
+# ---- partitions
+
+KINDS: tuple[Literal["hourly", "daily", "weekly", "monthly"], ...] = ("hourly", "daily", "weekly", "monthly")
+BORDERS = [
+    datetime.fromisoformat(day)
+    for day in (
+        "0001-01-01",
+        "0999-12-31",
+        "1900-02-28",
+        "1999-12-31",
+        "2000-02-28",
+        "2023-02-28",
+        "2024-02-28",
+        "2024-12-30",
+        "9999-12-31",
+    )
+]
+
+
+def times() -> st.SearchStrategy[datetime]:
+    near = st.builds(lambda border, hours: shifted(border, hours), st.sampled_from(BORDERS), st.integers(-800, 800))
+    return near | st.datetimes().map(lambda time: time.replace(minute=0, second=0, microsecond=0))
+
+
+def shifted(time: datetime, hours: int) -> datetime:
+    try:
+        return time + timedelta(hours=hours)
+    except OverflowError:
+        return time
+
+
+def text_of(kind: str, time: datetime) -> str:
+    day = time.date().replace(day=1) if kind == "monthly" else time.date()
+    return f"{day.isoformat()}-{time:%H}:00" if kind == "hourly" else day.isoformat()
+
+
+@st.composite
+def time_partitions(draw: st.DrawFn) -> TimePartitions:
+    kind = draw(st.sampled_from(KINDS))
+    first, last = sorted(text_of(kind, draw(times())) for _ in range(2))
+    return TimePartitions(kind=kind, first=first, last=draw(st.sampled_from([last, None])))
+
+
+@st.composite
+def range_partitions(draw: st.DrawFn) -> RangePartitions:
+    numbers = st.integers(0, 30) | st.integers(0, 10**18 - 1) | st.integers(10**18 - 30, 10**18 - 1)
+    first, last = sorted((draw(numbers), draw(numbers)))
+    return RangePartitions(first=first, last=last, step=draw(st.integers(1, 12) | st.integers(1, 10**18 - 1)))
+
+
+def static_partitions() -> st.SearchStrategy[StaticPartitions]:
+    keys = st.lists(st.sampled_from(["a", "b", "A", " a", "é", "%s", '"', "\\"]), min_size=1)
+    return keys.map(lambda found: StaticPartitions(keys=tuple(DataId(key) for key in found)))
+
+
+@st.composite
+def near_dataids(draw: st.DrawFn, partitions: Partitions) -> str:
+    """A dataid that the partitions have, nearly have, or do not have at all."""
+    match partitions:
+        case TimePartitions():
+            bound = partitions.time_of(partitions.last if partitions.last and draw(st.booleans()) else partitions.first)
+            time = draw(times() | st.integers(-800, 800).map(lambda hours: shifted(bound, hours)) | st.just(bound))
+            text = text_of(draw(st.sampled_from([partitions.kind, *KINDS])), time)
+        case RangePartitions():
+            count = (partitions.last - partitions.first) // partitions.step
+            number = draw(st.sampled_from([0, 1, count - 1, count, count + 1]) | st.integers(0, count))
+            low = max(0, partitions.first + number * partitions.step + draw(st.sampled_from([0, 0, 0, 1, -1])))
+            high = max(0, min(low + partitions.step - 1, partitions.last) + draw(st.sampled_from([0, 0, 0, 1, -1])))
+            text = draw(st.sampled_from([f"{low}-{high}", f"{low}", f"0{low}-{high}", f"{low}-{high}0"]))
+        case StaticPartitions():
+            text = draw(st.sampled_from([*partitions.keys, "a", "b", "A", "c"]))
+    spoilt = [
+        "2024-02-30",
+        "2024-00-01",
+        "2024-13-01",
+        "2024-1-1",
+        "20240101",
+        "0000-01-01",
+        "٢٠٢٤-01-01",
+        "0-",
+        "-0",
+        "x",
+    ]
+    edited = st.sampled_from(
+        [text + " ", " " + text, text + "\u00a0", text[:-1], text.replace("0", "１", 1), text + "0"]
+    )
+    return draw(st.just(text) | st.just(text) | edited.filter(bool) | st.sampled_from(spoilt))
+
+
+@given(data=st.data())
+@settings(max_examples=600, deadline=None)
+def test_both_say_which_dataids_a_dataset_has(psql: psycopg.Connection, data: st.DataObject) -> None:
+    partitions: Partitions = data.draw(time_partitions() | range_partitions() | static_partitions())
+    dataid = data.draw(near_dataids(partitions))
+    assert one(psql, "select dataflow.has_dataid(%s, %s)", Jsonb(partitions.to_json()), dataid) == partitions.has(
+        dataid
+    )
+
+
+def test_a_dataset_without_partitions_has_every_dataid(psql: psycopg.Connection) -> None:
+    assert one(psql, "select dataflow.has_dataid(null, 'anything')") is True
+
+
+@given(partitions=range_partitions())
+def test_a_range_has_exactly_the_chunks_that_it_lists(partitions: RangePartitions) -> None:
+    assume((partitions.last - partitions.first) // partitions.step < 1000)
+    listed = list(partitions.all())
+    assert all(partitions.has(dataid) for dataid in listed)
+    assert listed[0].startswith(f"{partitions.first}-")
+    assert listed[-1].endswith(f"-{partitions.last}")
+    numbers = [tuple(map(int, dataid.split("-"))) for dataid in listed]
+    assert all(before[1] + 1 == after[0] for before, after in pairwise(numbers))
+
+
+# ---- the chunks of a time
+
+
+def by_brute_force(partitions: TimePartitions, start: datetime, end: datetime) -> list[str]:
+    """Every hour from the start to the end is looked at."""
+    found, time = [], start
+    while time < end:
+        text = text_of(partitions.kind, time)
+        if partitions.kind == "hourly" or time.hour == 0:
+            exact = datetime.combine(date.fromisoformat(text[:10]), datetime.min.time())
+            if partitions.has(text) and (partitions.kind == "hourly" or exact == time):
+                found.append(text)
+        time += timedelta(hours=1)
+    return found
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_the_chunks_between_two_times_are_those_that_begin_there(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(KINDS))
+    around = data.draw(st.sampled_from([border for border in BORDERS if 1 < border.year < 9999]))
+    days = st.integers(-40, 40)
+    first, last = sorted(
+        text_of(kind, around + timedelta(days=data.draw(days), hours=data.draw(days))) for _ in range(2)
+    )
+    partitions = TimePartitions(kind=kind, first=first, last=data.draw(st.sampled_from([last, None])))
+    start = around + timedelta(days=data.draw(days), hours=data.draw(st.sampled_from([0, 0, 1, 23])))
+    end = start + timedelta(days=data.draw(st.integers(-1, 70)), hours=data.draw(st.sampled_from([0, 0, 1])))
+    assert list(partitions.between(start, end)) == by_brute_force(partitions, start, end)
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "start", "end", "wanted"),
+    [
+        ("daily", "2024-01-01", "2024-02-28", "2024-03-02", ["2024-02-28", "2024-02-29", "2024-03-01"]),
+        ("daily", "2023-01-01", "2023-02-28", "2023-03-02", ["2023-02-28", "2023-03-01"]),
+        ("monthly", "2023-11-01", "2023-01-31", "2024-03-01", ["2023-11-01", "2023-12-01", "2024-01-01", "2024-02-01"]),
+        ("weekly", "2024-02-26", "2024-02-27", "2024-03-12", ["2024-03-04", "2024-03-11"]),
+        ("weekly", "2024-12-25", "2024-12-25", "2025-01-08", ["2024-12-25", "2025-01-01"]),
+        ("hourly", "2024-02-29-22:00", "2024-02-29", "2024-03-01", ["2024-02-29-22:00", "2024-02-29-23:00"]),
+        ("monthly", "1900-01-01", "2100-02-01", "2100-03-02", ["2100-02-01", "2100-03-01"]),
+    ],
+)
+def test_the_chunks_of_month_ends_leap_years_and_week_starts_are_known(
+    kind: Literal["hourly", "daily", "weekly", "monthly"], first: str, start: str, end: str, wanted: list[str]
+) -> None:
+    partitions = TimePartitions(kind=kind, first=first)
+    assert list(partitions.between(datetime.fromisoformat(start), datetime.fromisoformat(end))) == wanted
+
+
+def test_the_last_chunk_of_all_time_is_an_end_and_no_crash() -> None:
+    start, end = datetime.fromisoformat("9999-12-30"), datetime.fromisoformat("9999-12-31T23:00")
+    days = TimePartitions(kind="daily", first="2024-01-01", last="9999-12-31")
+    assert list(days.between(start, end)) == ["9999-12-30", "9999-12-31"]
+
+
+# ---- defaults
+
+
+def row_of(psql: psycopg.Connection, table: str, name: str) -> dict[str, Any]:
+    key = {"job_policy": "jobid", "dataset": "datasetid"}[table]
+    with psql.cursor(row_factory=dict_row) as cursor:
+        found = cursor.execute(f"select * from dataflow.{table} where {key} = %s".encode(), (name,)).fetchone()
+    assert found is not None
+    return {column: value for column, value in found.items() if column not in (key, "modified")}
+
+
+def test_a_policy_has_the_same_defaults_in_both(psql: psycopg.Connection) -> None:
+    psql.execute("insert into dataflow.job_policy (jobid) values ('plain')")
+    assert row_of(psql, "job_policy", "plain") == {one.name: getattr(Policy(), one.name) for one in fields(Policy)}
+
+
+def test_a_job_without_a_policy_has_the_lease_and_attempts_of_the_default(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    flow.type("delete from dataflow.job_policy")
+    flow.announce("raw/1", "PENDING", jobid="load")
+    for attempt in range(1, Policy().max_attempts + 1):
+        taken = claim(flow.ledger, "load", "1")
+        assert taken.lease == Policy().lease
+        abandon(flow.ledger, [taken], "given up")
+        assert flow.status("raw/1") == ("FAILED" if attempt == Policy().max_attempts else "RESUBMIT")
+
+
+def test_a_dataset_has_the_same_defaults_in_both(database: str, psql: psycopg.Connection) -> None:
+    psql.execute("insert into dataflow.dataset (datasetid) values ('by_sql')")
+    with Ledger(database) as ledger:
+        register(ledger, [Dataset(datasetid=DatasetId("by_code"))])
+    assert row_of(psql, "dataset", "by_sql") == row_of(psql, "dataset", "by_code")
+
+
+def test_registering_the_defaults_over_what_sql_registered_changes_nothing(
+    database: str, psql: psycopg.Connection
+) -> None:
+    psql.execute("insert into dataflow.dataset (datasetid) values ('plain_raw')")
+    psql.execute("insert into dataflow.job (jobid, itemtype, datasetid) values ('plain_job', 'OUT', 'plain_raw')")
+    psql.execute("insert into dataflow.job_policy (jobid) values ('plain_job')")
+    with Ledger(database) as ledger:
+        plain = Job(jobid=JobId("plain_job"), outputs=(DatasetId("plain_raw"),))
+        assert register(ledger, [Dataset(datasetid=DatasetId("plain_raw"))], [plain]) == 0
+
+
+@pytest.mark.parametrize("column", ["foreign_ready", "skipped_input"])
+def test_both_have_the_same_choices_for_a_dataset(psql: psycopg.Connection, column: str) -> None:
+    text = one(
+        psql, "select pg_get_constraintdef(oid) from pg_constraint where conname = %s", f"dataset_{column}_check"
+    )
+    typed = get_type_hints(Dataset)[column]
+    assert set(re.findall(r"'(\w+)'", text)) == set(words(typed))
+
+
+def words(typed: Any) -> Iterator[Any]:
+    """The words of a Literal, also of one that may be None."""
+    for part in get_args(typed):
+        yield from words(part) if get_args(part) else ([part] if isinstance(part, str) else [])

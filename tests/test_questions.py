@@ -1,0 +1,791 @@
+"""The five questions: every no has its code, names the chunk, says the next step, and takes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import psycopg
+import pytest
+
+from opendataflow_dagster.ledger import chunks
+from opendataflow_dagster.model.claim import Claim
+from opendataflow_dagster.model.dataset import Dataset
+from opendataflow_dagster.model.errors import NoGo
+from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
+from opendataflow_dagster.model.job import ALL, ListedChunks, Policy, within
+from opendataflow_dagster.model.manifest import NewManifest
+from opendataflow_dagster.model.partitions import daily, hourly
+from opendataflow_dagster.model.verdict import CODES, Answer, Code, Question, Verdict
+from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
+from opendataflow_dagster.protocol.gate import gate
+from opendataflow_dagster.protocol.heal import heal
+from opendataflow_dagster.protocol.hold import hold, skip
+from opendataflow_dagster.protocol.publish import publish
+from opendataflow_dagster.protocol.register import register
+from opendataflow_dagster.protocol.release import fail
+from opendataflow_dagster.protocol.resubmit import resubmit
+from tests.conftest import _database
+from tests.factories import Flow, job, key
+
+
+@pytest.fixture(scope="module")
+def database(server: str, template: str) -> Iterator[str]:
+    yield from _database(server, template)
+
+
+@pytest.fixture
+def url(database: str) -> str:
+    """One database for the whole file, emptied for each test: a clone for each of a hundred costs a minute."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("set session_replication_role = replica")
+        tables = connection.execute(
+            "select format('delete from dataflow.%I', tablename) from pg_tables"
+            " where schemaname = 'dataflow' and tablename not in ('migration', 'status_transition')"
+        )
+        connection.execute("; ".join(row[0] for row in tables).encode())
+    return database
+
+
+# ---- what every no has in common
+
+
+def ask_and_claim(flow: Flow, jobid: str, dataid: str) -> Verdict:
+    """The gate's no, which is the claim's no too; nothing was taken, and the answers were stored once."""
+    before, stored = rows_of_chunks(flow), len(stored_verdicts(flow, jobid, dataid))
+    (asked,) = gate(flow.ledger, jobid, [dataid])
+    with pytest.raises(NoGo) as refused:
+        claim(flow.ledger, jobid, dataid)
+    assert refused.value.verdict.answers == asked.answers
+    assert refused.value.verdict.inputs == asked.inputs
+    assert [one.question for one in asked.answers] == list(Question)
+    assert rows_of_chunks(flow) == before
+    kept = stored_verdicts(flow, jobid, dataid)
+    assert len(kept) - stored <= 1
+    assert kept[-1].answers == asked.answers
+    assert kept[-1].claim_id is None
+    return asked
+
+
+def assert_no(flow: Flow, jobid: str, dataid: str, code: Code, *words: str) -> Answer:
+    """Gate and claim say this no with these words and a next step, and no claim gets the chunk otherwise."""
+    verdict = ask_and_claim(flow, jobid, dataid)
+    before = rows_of_chunks(flow)
+    assert claim_next(flow.ledger, jobid, 10) == []
+    assert rows_of_chunks(flow) == before
+    assert verdict.code is code, str(verdict)
+    (answer,) = (one for one in verdict.answers if CODES[one.question] is code)
+    for word in words:
+        assert word in answer.reason
+    fact, _, step = answer.reason.rpartition("; ")
+    assert fact, f"no next step: {answer.reason}"
+    assert step
+    return answer
+
+
+def assert_go(flow: Flow, jobid: str, dataid: str) -> Claim:
+    (asked,) = gate(flow.ledger, jobid, [dataid])
+    assert asked.go, str(asked)
+    assert [one.question for one in asked.answers] == list(Question)
+    return claim(flow.ledger, jobid, dataid)
+
+
+def rows_of_chunks(flow: Flow) -> list[object]:
+    """What a claim would change."""
+    tables = ("datastatus", "data_manifest", "chunk_event", "chunk_input", "job_run")
+    return [
+        row[0]
+        for table in tables
+        for row in flow.psql.execute(f"select to_jsonb(t) from dataflow.{table} t order by to_jsonb(t)::text".encode())
+    ]
+
+
+def stored_verdicts(flow: Flow, jobid: str, dataid: str) -> list[Verdict]:
+    with flow.ledger.statement() as statement:
+        return chunks.verdicts(statement, JobId(jobid), DataId(dataid))
+
+
+# ---- what the tests start from
+
+
+def external(name: str) -> Dataset:
+    """Made elsewhere, and trusted: an upstream client's DataSet."""
+    return Dataset(datasetid=DatasetId(name))
+
+
+def foreign_input(flow: Flow) -> None:
+    """`clean: raw -> tidy`, where a foreign client makes raw."""
+    flow.register("clean: raw -> tidy", raw=external("raw"))
+
+
+def managed_input(flow: Flow, *dataids: str) -> None:
+    """`clean: raw -> tidy`, where this system has made chunks of raw."""
+    load, _ = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(load, dataids)
+    for dataid in dataids:
+        flow.produce("load", dataid)
+
+
+def publish_anew(flow: Flow, chunk: str, jobid: str, content: str | None = None) -> Claim:
+    resubmit(flow.ledger, [key(chunk)], by="ada")
+    return flow.produce(jobid, key(chunk).dataid, content)
+
+
+def current_manifest_id(flow: Flow, chunk: str) -> int:
+    found = flow.chunk(chunk).manifest_id
+    assert found is not None
+    return found
+
+
+def file_of(flow: Flow, chunk: str) -> Path:
+    with flow.ledger.statement() as statement:
+        found = chunks.current_manifest(statement, key(chunk))
+    assert found is not None
+    return Path(found.location) / found.files[0].path
+
+
+# ---- READY
+
+
+def test_an_input_that_is_not_there_is_not_ready(flow: Flow) -> None:
+    foreign_input(flow)
+    assert_no(flow, "clean", "1", Code.DATA_NOT_READY, "raw/1 is not there", "run its producer")
+
+
+@pytest.mark.parametrize(
+    "status", ["PENDING", "RUNNING", "FAILED", "RESUBMIT", "HOLD", "SKIPPED", "finished", "ready", ""]
+)
+def test_an_input_with_any_other_word_than_ready_is_not_ready(flow: Flow, status: str) -> None:
+    foreign_input(flow)
+    flow.announce("raw/1", status)
+    assert_no(
+        flow, "clean", "1", Code.DATA_NOT_READY, f"raw/1 is {status} (job someone, since ", "resubmit it if it failed"
+    )
+    assert flow.runnable() == []
+
+
+def test_an_input_without_a_status_is_not_ready(flow: Flow) -> None:
+    foreign_input(flow)
+    flow.type("insert into dataflow.datastatus values ('raw', 'someone', '1', 'OUT', null, now())")
+    assert_no(flow, "clean", "1", Code.DATA_NOT_READY, "raw/1 is NULL (job someone")
+
+
+def test_an_input_that_a_second_producer_is_writing_is_not_ready(flow: Flow) -> None:
+    foreign_input(flow)
+    flow.announce("raw/1", "READY", jobid="first")
+    flow.announce("raw/1", "RUNNING", jobid="second")
+    assert_no(flow, "clean", "1", Code.DATA_NOT_READY, "raw/1 is RUNNING (job second")
+    flow.type("update dataflow.datastatus set status = 'READY' where jobid = 'second'")
+    assert_go(flow, "clean", "1")
+
+
+def test_a_skipped_input_that_passes_lets_its_consumer_run_without_it(flow: Flow) -> None:
+    load, _ = flow.register(
+        "load: -> raw", "clean: raw -> tidy", raw=replace(flow.dataset("raw"), skipped_input="passes")
+    )
+    flow.plan(load, ["1", "2"])
+    flow.produce("load", "2")
+    skip(flow.ledger, [key("raw/1"), key("raw/2")], by="ada", reason="a holiday")
+    for dataid in ("1", "2"):
+        taken = assert_go(flow, "clean", dataid)
+        assert taken.manifests == ()
+        assert [one.manifest_id for one in taken.inputs] == [None]
+
+
+def test_a_skipped_input_that_waits_does_not_let_its_consumer_run_on_the_version_before(flow: Flow) -> None:
+    managed_input(flow, "1")
+    skip(flow.ledger, [key("raw/1")], by="ada", reason="a holiday")
+    assert_no(flow, "clean", "1", Code.DATA_NOT_READY, "raw/1 is SKIPPED", "a holiday")
+
+
+def test_a_day_waits_for_the_last_of_its_hours(flow: Flow) -> None:
+    hours, days = hourly("2024-01-01-00:00"), daily("2024-01-01")
+    (sum_up,) = flow.register(job("sum: hours -> days", hours=within(days, hours)), hours=external("hours"))
+    flow.plan(sum_up, ["2024-01-01"])
+    for hour in range(24):
+        if hour != 13:
+            flow.announce(f"hours/2024-01-01-{hour:02}:00")
+    assert_no(flow, "sum", "2024-01-01", Code.DATA_NOT_READY, "hours/2024-01-01-13:00 is not there")
+    flow.announce("hours/2024-01-01-13:00", "RUNNING")
+    assert_no(flow, "sum", "2024-01-01", Code.DATA_NOT_READY, "hours/2024-01-01-13:00 is RUNNING")
+    flow.type("update dataflow.datastatus set status = 'READY' where status = 'RUNNING'")
+    assert len(assert_go(flow, "sum", "2024-01-01").inputs) == 24
+
+
+def test_a_long_list_of_missing_inputs_is_cut_after_three(flow: Flow) -> None:
+    hours, days = hourly("2024-01-01-00:00"), daily("2024-01-01")
+    (sum_up,) = flow.register(job("sum: hours -> days", hours=within(days, hours)), hours=external("hours"))
+    flow.plan(sum_up, ["2024-01-01"])
+    answer = assert_no(flow, "sum", "2024-01-01", Code.DATA_NOT_READY, "and 21 more")
+    assert answer.reason.count("is not there") == 3
+
+
+def test_a_chunk_whose_inputs_were_never_listed_is_not_ready(flow: Flow) -> None:
+    flow.register(job("sum: hours -> days", hours=ListedChunks(lambda _: ["1"])), hours=external("hours"))
+    flow.announce("hours/1")
+    assert_no(flow, "sum", "2024-01-01", Code.DATA_NOT_READY, "hours", "2024-01-01", "plan the chunk")
+
+
+def test_a_chunk_made_of_all_chunks_waits_for_each_of_them(flow: Flow) -> None:
+    (total,) = flow.register(job("total: codes -> sum", codes=ALL), codes=external("codes"))
+    flow.plan(total, ["1"])
+    assert_no(flow, "total", "1", Code.DATA_NOT_READY, "codes")
+    flow.announce("codes/a")
+    flow.announce("codes/b", "RUNNING")
+    assert_no(flow, "total", "1", Code.DATA_NOT_READY, "codes/b is RUNNING")
+    flow.type("update dataflow.datastatus set status = 'READY' where status = 'RUNNING'")
+    assert {str(one) for one in assert_go(flow, "total", "1").inputs} == {"codes/a", "codes/b"}
+
+
+def test_a_chunk_of_a_strictly_ordered_job_waits_for_its_turn(flow: Flow) -> None:
+    (load,) = flow.register(job("load: -> raw", Policy(ordered=True)))
+    flow.plan(load, ["9", "10"])
+    first = claim(flow.ledger, "load", "9")
+    assert_no(flow, "load", "10", Code.DATA_NOT_READY, "9", "strictly ordered")
+    fail(flow.ledger, first, "disk full")
+    assert_no(flow, "load", "10", Code.DATA_NOT_READY, "9")
+    resubmit(flow.ledger, [key("raw/9")], by="ada")
+    flow.produce("load", "9")
+    assert_go(flow, "load", "10")
+
+
+# Never the same date, at no time of no day: they are 25 hours apart.
+EARLIEST, LATEST = "Pacific/Kiritimati", "Pacific/Pago_Pago"
+
+
+def date_in(zone: str, days: int = 0) -> str:
+    return (datetime.now(ZoneInfo(zone)) + timedelta(days=days)).strftime("%Y-%m-%d")
+
+
+@pytest.mark.parametrize(("zone", "elsewhere"), [(EARLIEST, LATEST), (LATEST, EARLIEST)])
+def test_today_is_ready_by_itself_for_the_date_of_its_time_zone_alone(flow: Flow, zone: str, elsewhere: str) -> None:
+    flow.register("daily: today -> report", today=replace(external("today"), timezone=zone))
+    flow.announce(f"today/{date_in(elsewhere)}")
+    verdict = ask_and_claim(flow, "daily", date_in(elsewhere))
+    assert verdict.code is Code.DATA_NOT_READY
+    assert f"today/{date_in(elsewhere)} is not the current day in {zone}; wait for the day" in str(verdict)
+    assert [one.dataid for one in claim_next(flow.ledger, "daily", 10)] == [date_in(zone)]
+
+
+def test_today_is_not_ready_for_yesterday(flow: Flow) -> None:
+    flow.register("daily: today -> report", today=external("today"))
+    yesterday = date_in("UTC", -1)
+    flow.announce(f"today/{yesterday}")
+    assert ask_and_claim(flow, "daily", yesterday).code is Code.DATA_NOT_READY
+    heal(flow.ledger)
+    assert ask_and_claim(flow, "daily", yesterday).code is Code.DATA_NOT_READY
+    assert_go(flow, "daily", date_in("UTC"))
+
+
+def test_a_resubmitted_older_day_of_a_daily_job_is_run(flow: Flow) -> None:
+    flow.register("daily: today -> report", today=external("today"))
+    flow.announce("report/2024-02-29", "FAILED", jobid="daily")
+    flow.type("update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'report'")
+    heal(flow.ledger)
+    assert "2024-02-29" in {one.dataid for one in claim_next(flow.ledger, "daily", 10)}
+
+
+# ---- RIGHT
+
+
+@pytest.mark.parametrize("dataid", ["2024-02-30", "2023-12-31", "2024-1-2", "yesterday"])
+def test_a_dataid_that_the_input_does_not_have_is_wrong_data(flow: Flow, dataid: str) -> None:
+    flow.register("clean: raw -> tidy", raw=replace(external("raw"), partitions=daily("2024-01-01")))
+    flow.announce(f"raw/{dataid}")
+    assert_no(flow, "clean", dataid, Code.WRONG_DATA, "raw", dataid, "correct the partitions")
+
+
+def test_a_dataid_that_the_output_does_not_have_is_wrong_data(flow: Flow) -> None:
+    (load,) = flow.register("load: -> raw", raw=replace(flow.dataset("raw"), partitions=daily("2024-01-01")))
+    flow.announce("raw/2024-02-30", "PENDING", jobid="load")
+    assert_no(flow, "load", "2024-02-30", Code.WRONG_DATA, "raw has no chunk 2024-02-30")
+    flow.plan(load, ["2024-02-29"])
+    assert_go(flow, "load", "2024-02-29")
+
+
+def test_a_pointer_to_an_older_version_is_wrong_data(flow: Flow) -> None:
+    managed_input(flow, "1")
+    old = current_manifest_id(flow, "raw/1")
+    publish_anew(flow, "raw/1", "load")
+    flow.type("update dataflow.datastatus set manifest_id = %s where datasetid = 'raw'", old)
+    assert_no(flow, "clean", "1", Code.WRONG_DATA, "raw/1 points to version 1", "resubmit it")
+
+
+@pytest.mark.parametrize("other", ["another dataid", "another DataSet", "nothing"])
+def test_a_pointer_to_what_is_not_its_own_manifest_is_wrong_data(flow: Flow, other: str) -> None:
+    load, more, _ = flow.register("load: -> raw", "more: -> else", "clean: raw -> tidy")
+    flow.plan(load, ["1", "2"])
+    flow.plan(more, ["1"])
+    for jobid, dataid in (("load", "1"), ("load", "2"), ("more", "1")):
+        flow.produce(jobid, dataid)
+    hold(flow.ledger, [key("raw/2")], by="ada")  # keeps claim_next to the chunk in question
+    pointer = {
+        "another dataid": current_manifest_id(flow, "raw/2"),
+        "another DataSet": current_manifest_id(flow, "else/1"),
+    }
+    flow.type(
+        "update dataflow.datastatus set manifest_id = %s where datasetid = 'raw' and dataid = '1'",
+        pointer.get(other, 999),
+    )
+    assert_no(
+        flow, "clean", "1", Code.WRONG_DATA, "raw/1 points to a manifest that is not a version of it", "resubmit it"
+    )
+
+
+def test_a_schema_that_is_not_the_declared_one_is_wrong_data(flow: Flow) -> None:
+    old, new = (replace(flow.dataset("raw"), schema_hash=one) for one in ("old-hash", "new-hash"))
+    load, _ = flow.register("load: -> raw", "clean: raw -> tidy", raw=old)
+    flow.plan(load, ["1"])
+    taken = claim(flow.ledger, "load", "1")
+    publish(flow.ledger, taken, replace(flow.manifest(taken), schema_hash="old-hash"))
+    register(flow.ledger, [new])
+    assert_no(
+        flow, "clean", "1", Code.WRONG_DATA, "raw/1 has schema old-hash, declared is new-hash", "declare the new schema"
+    )
+    register(flow.ledger, [old])
+    assert_go(flow, "clean", "1")
+
+
+def test_yesterdays_file_again_is_wrong_data_until_the_other_chunk_is_published_anew(flow: Flow) -> None:
+    load, _ = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(load, ["2024-01-01", "2024-01-02"])
+    flow.produce("load", "2024-01-01", content="the same")
+    flow.produce("load", "2024-01-02", content="the same")
+    for one, other in (("2024-01-01", "2024-01-02"), ("2024-01-02", "2024-01-01")):
+        assert_no(
+            flow,
+            "clean",
+            one,
+            Code.WRONG_DATA,
+            f"raw/{one} has the same content as raw/{other}",
+            "resubmit the wrong one",
+        )
+    publish_anew(flow, "raw/2024-01-02", "load", content="its own")
+    heal(flow.ledger)
+    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["2024-01-01", "2024-01-02"]
+
+
+def test_the_same_content_again_is_right_where_the_dataset_allows_repeats(flow: Flow) -> None:
+    load, _ = flow.register("load: -> raw", "clean: raw -> tidy", raw=replace(flow.dataset("raw"), repeats=True))
+    flow.plan(load, ["1", "2"])
+    for dataid in ("1", "2"):
+        flow.produce("load", dataid, content="the same")
+    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1", "2"]
+
+
+def test_the_same_content_in_a_new_version_of_the_same_chunk_is_right(flow: Flow) -> None:
+    (load, _) = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(load, ["1"])
+    flow.produce("load", "1", content="the same")
+    publish_anew(flow, "raw/1", "load", content="the same")
+    assert_go(flow, "clean", "1")
+
+
+def test_an_input_made_from_an_older_version_is_out_of_date_until_it_is_resubmitted(flow: Flow) -> None:
+    load, _, _ = flow.register("load: -> raw", "clean: raw -> tidy", "report: tidy -> pages")
+    flow.plan(load, ["1"])
+    flow.produce("load", "1")
+    flow.produce("clean", "1")
+    publish_anew(flow, "raw/1", "load")
+    assert_no(
+        flow,
+        "report",
+        "1",
+        Code.WRONG_DATA,
+        "tidy/1 is out of date: made from raw/1 version 1, current is version 2",
+        "resubmit",
+    )
+    publish_anew(flow, "tidy/1", "clean")
+    assert_go(flow, "report", "1")
+
+
+def test_an_input_made_from_data_that_a_foreign_client_has_replaced_is_out_of_date(flow: Flow) -> None:
+    load, _, _ = flow.register(
+        "load: -> raw",
+        "clean: raw -> tidy",
+        "report: tidy -> pages",
+        raw=replace(flow.dataset("raw"), foreign_ready="trusted"),
+    )
+    flow.plan(load, ["1"])
+    flow.produce("load", "1")
+    flow.produce("clean", "1")
+    for status in ("RESUBMIT", "RUNNING", "READY"):
+        flow.type("update dataflow.datastatus set status = %s where datasetid = 'raw' and locktype = 'OUT'", status)
+    assert_no(flow, "report", "1", Code.WRONG_DATA, "tidy/1 is out of date: made from raw/1 version 1", "resubmit")
+
+
+def test_an_input_with_two_producers_does_not_make_what_was_made_from_it_out_of_date(flow: Flow) -> None:
+    load, _, _ = flow.register(
+        "load: -> raw",
+        "clean: raw -> tidy",
+        "report: tidy -> pages",
+        raw=replace(flow.dataset("raw"), foreign_ready="trusted"),
+    )
+    flow.plan(load, ["1"])
+    flow.produce("load", "1")
+    flow.announce("raw/1", jobid="someone")
+    flow.produce("clean", "1")
+    assert_go(flow, "report", "1")
+
+
+def test_an_unregistered_dataset_is_wrong_data(flow: Flow) -> None:
+    flow.type(
+        "insert into dataflow.job (jobid, itemtype, datasetid) values ('clean', 'IN', 'raw'), ('clean', 'OUT', 'tidy')"
+    )
+    flow.announce("raw/1")
+    answer = assert_no(flow, "clean", "1", Code.WRONG_DATA, "DataSet raw is not registered; register it")
+    assert "DataSet tidy is not registered; register it" in answer.reason
+    flow.type("insert into dataflow.dataset (datasetid) values ('raw')")
+    assert_no(flow, "clean", "1", Code.WRONG_DATA, "DataSet tidy is not registered; register it")
+    flow.type("insert into dataflow.dataset (datasetid) values ('tidy')")
+    assert_go(flow, "clean", "1")
+
+
+def test_a_job_that_plain_sql_made_without_an_output_cannot_run(flow: Flow) -> None:
+    flow.type("insert into dataflow.dataset (datasetid) values ('raw')")
+    flow.type("insert into dataflow.job (jobid, itemtype, datasetid) values ('clean', 'IN', 'raw')")
+    flow.announce("raw/1")
+    assert_no(flow, "clean", "1", Code.WRONG_DATA, "job clean has no OUT DataSet; register one")
+
+
+# ---- PLACED
+
+
+@pytest.mark.parametrize("folder", ["elsewhere", "raw2", "ra"])
+def test_a_version_outside_of_its_root_is_misplaced(flow: Flow, folder: str) -> None:
+    """Also where one root is the beginning of the other's name."""
+    before = replace(flow.dataset("raw"), location=str(flow.root / folder))
+    load, _ = flow.register("load: -> raw", "clean: raw -> tidy", raw=before)
+    flow.plan(load, ["1"])
+    taken = claim(flow.ledger, "load", "1")
+    published = NewManifest(location=str(flow.root / folder / "claim-1"))
+    publish(flow.ledger, taken, published)
+    register(flow.ledger, [flow.dataset("raw")])
+    assert_no(
+        flow,
+        "clean",
+        "1",
+        Code.INVALID_PATH,
+        f"raw/1 is at {published.location}, outside of its root {flow.root}/raw",
+        "resubmit",
+    )
+    register(flow.ledger, [before])
+    assert_go(flow, "clean", "1")
+
+
+def test_a_missing_file_is_misplaced_until_it_is_back_and_heal_asks_again(flow: Flow) -> None:
+    managed_input(flow, "1")
+    file = file_of(flow, "raw/1")
+    content = file.read_bytes()
+    file.unlink()
+    assert_no(flow, "clean", "1", Code.INVALID_PATH, f"{file} is missing", "resubmit the chunk")
+    file.write_bytes(content)
+    assert claim_next(flow.ledger, "clean") == [], "a refused chunk is not asked again at every turn"
+    assert heal(flow.ledger).asked_again == 1
+    assert [one.dataid for one in claim_next(flow.ledger, "clean")] == ["1"]
+
+
+def test_a_missing_folder_is_misplaced(flow: Flow) -> None:
+    managed_input(flow, "1")
+    file = file_of(flow, "raw/1")
+    file.unlink()
+    file.parent.rmdir()
+    assert_no(flow, "clean", "1", Code.INVALID_PATH, str(file.parent), "put the files back")
+
+
+def test_a_file_of_another_size_is_misplaced(flow: Flow) -> None:
+    managed_input(flow, "1")
+    file = file_of(flow, "raw/1")
+    size = file.stat().st_size
+    file.write_bytes(b"cut")
+    assert_no(
+        flow, "clean", "1", Code.INVALID_PATH, f"{file} has 3 bytes, its manifest says {size}", "resubmit the chunk"
+    )
+
+
+def test_a_misplaced_chunk_does_not_hold_back_its_neighbours(flow: Flow) -> None:
+    managed_input(flow, "1", "2", "3")
+    file_of(flow, "raw/2").unlink()
+    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1", "3"]
+    assert [one.code for one in stored_verdicts(flow, "clean", "2")] == [Code.INVALID_PATH]
+
+
+def test_many_names_get_their_claims_although_one_is_misplaced(flow: Flow) -> None:
+    managed_input(flow, "1", "2", "3")
+    file_of(flow, "raw/2").unlink()
+    found = claim_many(flow.ledger, "clean", ["1", "2", "3"])
+    assert [one.dataid for one in found.claims] == ["1", "3"]
+    assert [(one.dataid, one.code) for one in found.refused] == [("2", Code.INVALID_PATH)]
+
+
+# ---- VALID
+
+
+def test_what_a_foreign_client_made_ready_is_refused_where_the_dataset_says_so(flow: Flow) -> None:
+    flow.register("clean: raw -> tidy", raw=replace(external("raw"), foreign_ready="refused"))
+    flow.announce("raw/1")
+    assert_no(
+        flow,
+        "clean",
+        "1",
+        Code.NOT_VALIDATED,
+        "raw/1 was made READY without a manifest, which raw refuses",
+        "resubmit it",
+    )
+
+
+@pytest.mark.parametrize("managed", [False, True])
+def test_what_a_foreign_client_made_ready_is_trusted_where_the_dataset_says_so(flow: Flow, managed: bool) -> None:
+    raw = flow.dataset("raw") if managed else external("raw")
+    flow.register("clean: raw -> tidy", raw=replace(raw, foreign_ready="trusted"))
+    flow.announce("raw/1")
+    taken = assert_go(flow, "clean", "1")
+    assert [one.manifest_id for one in taken.inputs] == [None]
+    assert taken.manifests == ()
+
+
+@pytest.mark.parametrize("before", ["RESUBMIT", "FAILED", "HOLD", "RUNNING"])
+def test_a_ready_typed_by_hand_on_a_managed_chunk_does_not_pass_for_the_version_before(flow: Flow, before: str) -> None:
+    managed_input(flow, "1")
+    if before == "RUNNING":
+        resubmit(flow.ledger, [key("raw/1")], by="ada")
+        claim(flow.ledger, "load", "1")
+    elif before == "HOLD":
+        for status in ("FAILED", "HOLD"):
+            flow.type("update dataflow.datastatus set status = %s where datasetid = 'raw'", status)
+    else:
+        flow.type("update dataflow.datastatus set status = %s where datasetid = 'raw'", before)
+    flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw'")
+    assert flow.chunk("raw/1").manifest_id is None
+    assert_no(flow, "clean", "1", Code.NOT_VALIDATED, "raw/1 was made READY without a manifest", "resubmit it")
+    publish_anew(flow, "raw/1", "load")
+    assert_go(flow, "clean", "1")
+
+
+def test_a_version_with_a_failed_check_is_not_validated(flow: Flow) -> None:
+    managed_input(flow, "1")
+    checks = '[{"name": "rows", "passed": true}, {"name": "nulls", "passed": false}]'
+    flow.type("update dataflow.data_manifest set checks = %s", checks)
+    assert_no(flow, "clean", "1", Code.NOT_VALIDATED, "raw/1 version 1 failed a check", "resubmit it")
+
+
+# ---- SAFE
+
+
+@pytest.mark.parametrize("holder", ["clean", "another job"])
+@pytest.mark.parametrize("status", ["RUNNING", "READY", "FAILED", "HOLD", "SKIPPED", "finished", "resubmit"])
+def test_an_output_that_is_not_free_is_locked_whoever_holds_it(flow: Flow, status: str, holder: str) -> None:
+    foreign_input(flow)
+    flow.announce("raw/1")
+    flow.announce("tidy/1", status, jobid=holder)
+    steps = {"RUNNING": "wait for it, or resubmit it", "HOLD": "unhold it"}
+    assert_no(
+        flow,
+        "clean",
+        "1",
+        Code.LOCKED,
+        f"tidy/1 is {status} (job {holder}",
+        steps.get(status, "resubmit it to run it again"),
+    )
+    assert flow.runnable() == []
+
+
+def test_an_output_without_a_status_is_locked(flow: Flow) -> None:
+    foreign_input(flow)
+    flow.announce("raw/1")
+    flow.type("insert into dataflow.datastatus values ('tidy', 'clean', '1', 'OUT', null, now())")
+    assert_no(flow, "clean", "1", Code.LOCKED, "tidy/1 is NULL (job clean")
+
+
+@pytest.mark.parametrize("status", ["PENDING", "RESUBMIT"])
+@pytest.mark.parametrize("holder", ["clean", "another job"])
+def test_an_output_that_is_pending_or_resubmitted_is_free(flow: Flow, status: str, holder: str) -> None:
+    foreign_input(flow)
+    flow.announce("raw/1")
+    flow.announce("tidy/1", status, jobid=holder)
+    assert flow.runnable() == [("clean", "1")]
+    assert_go(flow, "clean", "1")
+
+
+def test_one_locked_output_of_two_locks_the_claim_of_both(flow: Flow) -> None:
+    flow.register("clean: raw -> tidy, bad", raw=external("raw"))
+    flow.announce("raw/1")
+    flow.announce("bad/1", "RUNNING")
+    assert_no(flow, "clean", "1", Code.LOCKED, "bad/1 is RUNNING")
+    assert flow.status("tidy/1") == "ABSENT"
+
+
+def test_a_job_that_reads_the_input_already_is_locked(flow: Flow) -> None:
+    foreign_input(flow)
+    flow.announce("raw/1")
+    flow.type("insert into dataflow.datastatus values ('raw', 'clean', '1', 'IN', 'RUNNING', now())")
+    assert_no(flow, "clean", "1", Code.LOCKED, "job clean reads raw/1 already", "resubmit its output")
+    flow.type("delete from dataflow.datastatus where locktype = 'IN'")
+    assert [one.dataid for one in claim_next(flow.ledger, "clean")] == ["1"]
+
+
+def test_an_input_lock_is_for_its_own_job_alone(flow: Flow) -> None:
+    flow.register("clean: raw -> tidy", "count: raw -> counts", raw=external("raw"))
+    flow.announce("raw/1")
+    assert_go(flow, "clean", "1")
+    assert_go(flow, "count", "1")
+    assert flow.in_rows() == [("raw", "clean", "1"), ("raw", "count", "1")]
+
+
+def test_a_producer_may_run_again_while_a_consumer_reads_its_pinned_version(flow: Flow) -> None:
+    managed_input(flow, "1")
+    reader = claim(flow.ledger, "clean", "1")
+    publish_anew(flow, "raw/1", "load")
+    assert Path(reader.manifests[0].location, "part-0").is_file(), "the reader's version stays"
+    flow.publish(reader)
+
+
+def test_a_producer_may_not_run_again_while_a_foreign_consumer_reads_in_place(flow: Flow) -> None:
+    managed_input(flow, "1")
+    flow.type("insert into dataflow.datastatus values ('raw', 'foreign', '1', 'IN', 'RUNNING', now())")
+    resubmit(flow.ledger, [key("raw/1")], by="ada")
+    assert_no(flow, "load", "1", Code.LOCKED, "raw/1 is being read in place", "wait for it")
+    flow.type("delete from dataflow.datastatus where locktype = 'IN'")
+    assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"], "asked again without anybody's help"
+
+
+def test_a_producer_may_not_run_again_while_our_consumer_reads_what_has_no_manifest(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy", raw=replace(flow.dataset("raw"), foreign_ready="trusted"))
+    flow.announce("raw/1", jobid="load")
+    reader = claim(flow.ledger, "clean", "1")
+    resubmit(flow.ledger, [key("raw/1")], by="ada")
+    assert_no(flow, "load", "1", Code.LOCKED, "raw/1 is being read in place")
+    flow.publish(reader)
+    assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"]
+
+
+@pytest.mark.parametrize("mapping", [ALL, ListedChunks(lambda _: ["shared"])])
+def test_two_chunks_of_a_job_share_an_input_that_stays_locked_until_the_last_one_ends(
+    flow: Flow, mapping: ListedChunks
+) -> None:
+    load, report = flow.register("load: -> codes", job("report: codes -> pages", codes=mapping))
+    flow.plan(load, ["shared"])
+    flow.produce("load", "shared")
+    flow.plan(report, ["1", "2", "3"])
+    (first, second) = claim_next(flow.ledger, "report", 2)
+    third = claim(flow.ledger, "report", "3")
+    assert flow.in_rows() == [("codes", "report", "shared")]
+    flow.publish(third)
+    assert flow.in_rows() == [("codes", "report", "shared")]
+    fail(flow.ledger, first, "disk full")
+    assert flow.in_rows() == [("codes", "report", "shared")]
+    flow.publish(second)
+    assert flow.in_rows() == []
+
+
+def test_an_input_lock_goes_with_its_claim_although_the_chunk_was_planned_otherwise_meanwhile(flow: Flow) -> None:
+    wanted = ["a"]
+    load, report = flow.register(
+        "load: -> codes", job("report: codes -> pages", codes=ListedChunks(lambda _: list(wanted)))
+    )
+    flow.plan(load, ["a", "b"])
+    for dataid in ("a", "b"):
+        flow.produce("load", dataid)
+    flow.plan(report, ["1"])
+    taken = claim(flow.ledger, "report", "1")
+    wanted[:] = ["b"]
+    flow.plan(report, ["1"])
+    flow.publish(taken)
+    assert flow.in_rows() == []
+
+
+def test_an_input_lock_goes_with_its_claim_although_the_inputs_row_was_deleted_meanwhile(flow: Flow) -> None:
+    load, report = flow.register("load: -> codes", job("report: codes -> pages", codes=ALL))
+    flow.plan(load, ["a", "b"])
+    for dataid in ("a", "b"):
+        flow.produce("load", dataid)
+    flow.plan(report, ["1"])
+    taken = claim(flow.ledger, "report", "1")
+    flow.type("delete from dataflow.datastatus where datasetid = 'codes' and dataid = 'b' and locktype = 'OUT'")
+    flow.publish(taken)
+    assert flow.in_rows() == []
+
+
+# ---- the answers
+
+
+def test_every_question_is_answered_although_the_first_is_a_no(flow: Flow) -> None:
+    flow.register(
+        "clean: raw, codes -> tidy",
+        raw=replace(external("raw"), foreign_ready="refused", partitions=daily("2024-01-01")),
+    )
+    flow.announce("raw/x")
+    flow.announce("tidy/x", "HOLD")
+    verdict = ask_and_claim(flow, "clean", "x")
+    assert [(one.question, one.yes) for one in verdict.answers] == [(question, False) for question in Question]
+    for part in (
+        "codes/x is not there",
+        "raw has no chunk x",
+        "raw/x was made READY without a manifest",
+        "tidy/x is HOLD",
+    ):
+        assert part in str(verdict)
+
+
+def test_the_evidence_of_a_verdict_is_stored_with_it(flow: Flow) -> None:
+    managed_input(flow, "1")
+    (asked,) = gate(flow.ledger, "clean", ["1"])
+    (kept,) = stored_verdicts(flow, "clean", "1")
+    assert kept.inputs == asked.inputs
+    assert [str(one) for one in kept.inputs] == ["raw/1 version 1"]
+    assert kept.asked is not None
+    assert abs(kept.asked - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_a_no_that_stays_the_same_is_stored_once_and_a_changed_one_again(flow: Flow) -> None:
+    foreign_input(flow)
+    for _ in range(3):
+        assert_no(flow, "clean", "1", Code.DATA_NOT_READY)
+    assert len(stored_verdicts(flow, "clean", "1")) == 1
+    flow.announce("raw/1", "RUNNING")
+    for _ in range(3):
+        assert_no(flow, "clean", "1", Code.DATA_NOT_READY)
+    assert len(stored_verdicts(flow, "clean", "1")) == 2
+    flow.type("update dataflow.datastatus set status = 'READY'")
+    taken = claim(flow.ledger, "clean", "1")
+    assert [one.claim_id for one in stored_verdicts(flow, "clean", "1")] == [None, None, taken.claim_id]
+
+
+def test_the_answers_come_in_the_order_in_which_the_chunks_were_given(flow: Flow) -> None:
+    foreign_input(flow)
+    wanted = ["10", "9", "b", "a"]
+    assert [one.dataid for one in gate(flow.ledger, "clean", wanted)] == wanted
+
+
+def test_a_chunk_that_is_given_twice_is_answered_twice_and_stored_once(flow: Flow) -> None:
+    foreign_input(flow)
+    assert [one.dataid for one in gate(flow.ledger, "clean", ["9", "9"])] == ["9", "9"]
+    assert len(stored_verdicts(flow, "clean", "9")) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update dataflow.verdict set ready = null",
+        "update dataflow.verdict set claim_id = 1",
+        "delete from dataflow.verdict",
+        "truncate dataflow.verdict",
+    ],
+)
+def test_an_operator_cannot_change_a_stored_answer(flow: Flow, statement: str) -> None:
+    foreign_input(flow)
+    assert_no(flow, "clean", "1", Code.DATA_NOT_READY)
+    flow.type("set role dataflow_operator")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        flow.type(statement)
+    assert len(stored_verdicts(flow, "clean", "1")) == 1
+
+
+def test_no_claim_can_be_stored_with_a_no(flow: Flow) -> None:
+    with pytest.raises(psycopg.errors.CheckViolation, match="a_claim_has_five_yes"):
+        flow.type(
+            "insert into dataflow.verdict (jobid, dataid, claim_id, safe) values ('clean', '1', 7, 'it is locked')"
+        )

@@ -1,0 +1,626 @@
+"""Upstream OpenDataFlow, unchanged, on our schema: its statements, its columns, and its clients beside ours."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from opendataflow_dagster.ledger import chunks
+from opendataflow_dagster.ledger.chunks import Event
+from opendataflow_dagster.ledger.database import Row, Transaction
+from opendataflow_dagster.model.claim import Claim
+from opendataflow_dagster.model.errors import ClaimLost, NoGo
+from opendataflow_dagster.model.manifest import NewManifest
+from opendataflow_dagster.model.verdict import Code
+from opendataflow_dagster.protocol.claim import claim, claim_next
+from opendataflow_dagster.protocol.heal import heal
+from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.release import fail
+from tests.conftest import _database
+from tests.factories import Flow, key
+
+
+@pytest.fixture(scope="module")
+def database(server: str, template: str) -> Iterator[str]:
+    yield from _database(server, template)
+
+
+@pytest.fixture
+def url(database: str) -> str:
+    """One database for the whole file, emptied for each test: a clone for each costs more than the test."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("set session_replication_role = replica")
+        tables = connection.execute(
+            "select format('delete from dataflow.%I', tablename) from pg_tables"
+            " where schemaname = 'dataflow' and tablename not in ('migration', 'status_transition')"
+        )
+        connection.execute("; ".join(row[0] for row in tables).encode())
+    return database
+
+
+# ---- the client
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """What an upstream client does, with its own statements: it knows three tables, and no schema name."""
+
+    connection: psycopg.Connection
+
+    def run(self, statement: str, *values: object) -> int:
+        return self.connection.execute(statement.encode(), values).rowcount
+
+    def rows(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        return self.connection.execute(statement.encode(), values).fetchall()
+
+    def columns(self, statement: str, *values: object) -> list[str]:
+        found = self.connection.execute(statement.encode(), values).description
+        return [one.name for one in found or ()]
+
+    def register(self, jobid: str, *, inputs: str = "", outputs: str) -> None:
+        for itemtype, names in (("IN", inputs), ("OUT", outputs)):
+            for name in names.split():
+                self.run("insert into dataset (datasetid) values (%s) on conflict (datasetid) do nothing", name)
+                self.run(
+                    "insert into job (datasetid, itemtype, jobid) values (%s, %s, %s)"
+                    " on conflict (datasetid, jobid) do nothing",
+                    name,
+                    itemtype,
+                    jobid,
+                )
+
+    def next_chunk(self, jobid: str) -> str | None:
+        found = self.rows(NEXT_CHUNK, jobid, jobid, jobid, jobid)
+        return str(found[0][0]) if found else None
+
+    def claim_next(self, jobid: str) -> str | None:
+        """Choose and lock, in one transaction that locks out everybody else."""
+        with self.connection.transaction():
+            self.run("lock datastatus in access exclusive mode")
+            dataid = self.next_chunk(jobid)
+            if dataid is not None:
+                self.begin(jobid, dataid)
+        return dataid
+
+    def begin(self, jobid: str, dataid: str) -> None:
+        for datasetid, locktype in self.items(jobid):
+            changed = self.run(
+                "update datastatus set status=%s,locktype=%s where dataid=%s and datasetid=%s and jobid=%s",
+                "RUNNING",
+                locktype,
+                dataid,
+                datasetid,
+                jobid,
+            )
+            if not changed:
+                self.run(
+                    "insert into datastatus values (%s, %s, %s, %s, 'RUNNING', now())",
+                    datasetid,
+                    jobid,
+                    dataid,
+                    locktype,
+                )
+
+    def end(self, jobid: str, dataid: str, status: str = "READY") -> None:
+        self.run(
+            "update datastatus set status=%s where jobid=%s and dataid=%s and locktype='OUT'", status, jobid, dataid
+        )
+        self.run("delete from datastatus where jobid=%s and dataid=%s and locktype='IN'", jobid, dataid)
+
+    def items(self, jobid: str) -> list[tuple[object, ...]]:
+        return self.rows("select datasetid, itemtype from job where jobid=%s and itemtype in ('IN', 'OUT')", jobid)
+
+
+# The first dataid of which every input is READY, no input is being read by the job, and every output is free.
+NEXT_CHUNK = """
+    select d.dataid
+      from datastatus d
+      join job source on source.datasetid = d.datasetid and source.itemtype = 'IN' and source.jobid = %s
+     where d.locktype = 'OUT' and d.status = 'READY'
+       and not exists (select 1 from job i
+                         join datastatus reading on reading.datasetid = i.datasetid and reading.jobid = i.jobid
+                        where i.jobid = %s and i.itemtype = 'IN'
+                          and reading.locktype = 'IN' and reading.dataid = d.dataid)
+       and not exists (select 1 from job o
+                         join datastatus made on made.datasetid = o.datasetid
+                        where o.jobid = %s and o.itemtype = 'OUT'
+                          and made.dataid = d.dataid and made.status <> 'RESUBMIT')
+       and not exists (select 1 from job i
+                        where i.jobid = %s and i.itemtype = 'IN'
+                          and not exists (select 1 from datastatus ready
+                                           where ready.datasetid = i.datasetid and ready.dataid = d.dataid
+                                             and ready.locktype = 'OUT' and ready.status = 'READY'))
+     order by d.dataid
+     limit 1
+       for update of d skip locked
+"""
+
+
+@contextmanager
+def upstream_client(url: str) -> Iterator[Upstream]:
+    with psycopg.connect(url, autocommit=True, options="-c search_path=dataflow") as connection:
+        yield Upstream(connection)
+
+
+@pytest.fixture
+def upstream(url: str) -> Iterator[Upstream]:
+    with upstream_client(url) as client:
+        yield client
+
+
+@pytest.fixture
+def batch_login(url: str) -> Iterator[str]:
+    """A login of its own, with the rights of an operator."""
+    name = "upstream_batch"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"create role {name} login password 'secret' in role dataflow_operator".encode())
+        try:
+            yield make_conninfo("", **{**conninfo_to_dict(url), "user": name, "password": "secret"})
+        finally:
+            connection.execute(f"drop role {name}".encode())
+
+
+# ---- what the tests look at
+
+
+def history(flow: Flow, chunk: str) -> list[Event]:
+    with flow.ledger.statement() as statement:
+        return chunks.history(statement, key(chunk))
+
+
+def steps(flow: Flow, chunk: str) -> list[tuple[str, str | None, str | None]]:
+    return [(one.locktype, one.old_status, one.new_status) for one in history(flow, chunk)]
+
+
+def refusal(flow: Flow, jobid: str, dataid: str) -> Code | None:
+    with pytest.raises(NoGo) as refused:
+        claim(flow.ledger, jobid, dataid)
+    return refused.value.verdict.code
+
+
+def assert_nothing_to_heal(flow: Flow) -> None:
+    """The derived rows are what they would be if they were made anew."""
+    healed = heal(flow.ledger, rebuild=True)
+    assert (healed.added, healed.removed, healed.strays) == (0, 0, 0)
+
+
+# ---- its columns
+
+UPSTREAM_COLUMNS = {
+    "job": ["jobid", "itemtype", "datasetid", "itemvalue", "modified"],
+    "dataset": ["datasetid", "hostname", "database", "schemaname", "tablename", "username", "encryptedpass"],
+    "datastatus": ["datasetid", "jobid", "dataid", "locktype", "status", "modified"],
+}
+
+
+@pytest.mark.parametrize("table", UPSTREAM_COLUMNS)
+def test_upstreams_columns_come_first_and_all_others_fill_themselves(upstream: Upstream, table: str) -> None:
+    found = upstream.rows(
+        "select column_name, is_nullable = 'YES' or column_default is not null or is_identity = 'YES'"
+        "  from information_schema.columns where table_schema = 'dataflow' and table_name = %s"
+        " order by ordinal_position",
+        table,
+    )
+    wanted = UPSTREAM_COLUMNS[table]
+    assert [name for name, _ in found[: len(wanted)]] == wanted
+    assert [name for name, fills_itself in found[len(wanted) :] if not fills_itself] == []
+    assert upstream.columns(f"select * from {table}")[: len(wanted)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("table", "wanted"),
+    [("datastatus", ["datasetid", "jobid", "dataid"]), ("dataset", ["datasetid"]), ("job", ["datasetid", "jobid"])],
+)
+def test_upstreams_keys_are_there(upstream: Upstream, table: str, wanted: list[str]) -> None:
+    """As a primary key, or as the unique key that `on conflict` needs."""
+    found = upstream.rows(
+        "select array_agg(a.attname::text order by k.place)"
+        "  from pg_constraint c"
+        " cross join lateral unnest(c.conkey) with ordinality as k(attnum, place)"
+        "  join pg_attribute a on a.attrelid = c.conrelid and a.attnum = k.attnum"
+        " where c.conrelid = %s::regclass and c.contype in ('p', 'u') group by c.oid",
+        table,
+    )
+    assert (wanted,) in found
+
+
+# ---- its statements
+
+
+def test_a_status_inserted_by_position_is_whole(upstream: Upstream, flow: Flow) -> None:
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
+    chunk = flow.chunk("raw/1")
+    assert (chunk.jobid, chunk.status, chunk.attempt, chunk.retries) == ("load", "READY", 0, 0)
+    assert (chunk.claim_id, chunk.lease_until, chunk.manifest_id, chunk.run_id) == (None, None, None, None)
+    assert steps(flow, "raw/1") == [("OUT", None, "READY")]
+
+
+def test_a_status_inserted_by_name_in_any_order_is_whole(upstream: Upstream, flow: Flow) -> None:
+    upstream.run(
+        "insert into datastatus (status, dataid, locktype, jobid, datasetid)"
+        " values ('RUNNING', '1', 'OUT', 'load', 'raw')"
+    )
+    assert flow.status("raw/1") == "RUNNING"
+    assert steps(flow, "raw/1") == [("OUT", None, "RUNNING")]
+
+
+def test_modified_is_kept_whatever_a_client_writes_into_it(upstream: Upstream, flow: Flow) -> None:
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'FAILED', '2001-01-01')")
+    inserted = flow.chunk("raw/1").modified
+    assert abs((inserted - datetime.now(UTC)).total_seconds()) < 300
+    upstream.run("update datastatus set status='RESUBMIT' where datasetid='raw'")
+    assert flow.chunk("raw/1").modified > inserted
+
+
+def test_every_typed_change_is_in_the_history_with_the_login_that_made_it(flow: Flow, batch_login: str) -> None:
+    with upstream_client(batch_login) as client:
+        client.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'RUNNING', now())")
+        client.run("insert into datastatus values ('raw', 'clean', '1', 'IN', 'RUNNING', now())")
+        client.run("update datastatus set status='FAILED' where jobid='load' and dataid='1' and locktype='OUT'")
+        client.run("update datastatus set status='RESUBMIT' where datasetid='raw' and dataid='1' and locktype='OUT'")
+        client.run("delete from datastatus where jobid='clean' and dataid='1' and locktype='IN'")
+        client.run("delete from datastatus where jobid='load' and dataid='1'")
+    assert steps(flow, "raw/1") == [
+        ("OUT", None, "RUNNING"),
+        ("IN", None, "RUNNING"),
+        ("OUT", "RUNNING", "FAILED"),
+        ("OUT", "FAILED", "RESUBMIT"),
+        ("IN", "RUNNING", None),
+        ("OUT", "RESUBMIT", None),
+    ]
+    assert {one.login for one in history(flow, "raw/1")} == {"upstream_batch"}
+
+
+def test_a_typed_change_of_many_rows_is_in_the_history_of_each(upstream: Upstream, flow: Flow) -> None:
+    upstream.run(
+        "insert into datastatus select 'raw', 'load', n::text, 'OUT', 'FAILED', now() from generate_series(1, 100) as n"
+    )
+    assert upstream.run("update datastatus set status='RESUBMIT' where status='FAILED'") == 100
+    for dataid in ("1", "50", "100"):
+        assert steps(flow, f"raw/{dataid}") == [("OUT", None, "FAILED"), ("OUT", "FAILED", "RESUBMIT")]
+
+
+def test_a_typed_change_of_a_key_is_in_the_history_of_both(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.run("insert into datastatus values ('raw', 'load', '2024-01-0l', 'OUT', 'READY', now())")
+    upstream.run("update datastatus set dataid='2024-01-01' where dataid='2024-01-0l'")
+    assert steps(flow, "raw/2024-01-0l")[1:], "the old name has lost its row"
+    assert steps(flow, "raw/2024-01-01"), "the new name has got it"
+    assert flow.runnable() == [("clean", "2024-01-01")]
+
+
+def test_a_typed_change_of_status_and_locktype_is_followed(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'IN', 'RUNNING', now())")
+    statement = "update datastatus set status=%s,locktype=%s where dataid=%s and datasetid=%s and jobid=%s"
+    upstream.run(statement, "READY", "OUT", "1", "raw", "load")
+    assert steps(flow, "raw/1")[-1] == ("OUT", "RUNNING", "READY")
+    assert flow.runnable() == [("clean", "1")]
+    upstream.run(statement, "RUNNING", "IN", "1", "raw", "load")
+    assert flow.runnable() == []
+    assert_nothing_to_heal(flow)
+
+
+def test_a_job_may_be_inserted_before_and_after_its_dataset(upstream: Upstream, flow: Flow) -> None:
+    upstream.run("insert into job (datasetid, itemtype, jobid) values ('raw', 'IN', 'clean')")
+    upstream.run("insert into dataset (datasetid) values ('raw')")
+    upstream.run("insert into dataset (datasetid) values ('tidy')")
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
+    upstream.run("insert into job (datasetid, itemtype, jobid) values ('tidy', 'OUT', 'clean')")
+    assert flow.runnable() == [("clean", "1")]
+    assert claim(flow.ledger, "clean", "1").outputs == ("tidy",)
+
+
+def test_what_is_registered_twice_with_on_conflict_is_registered_once(upstream: Upstream) -> None:
+    for _ in range(2):
+        upstream.register("clean", inputs="raw", outputs="tidy")
+    assert upstream.rows("select datasetid from dataset order by 1") == [("raw",), ("tidy",)]
+    assert upstream.rows("select datasetid, itemtype from job order by 1") == [("raw", "IN"), ("tidy", "OUT")]
+
+
+def test_a_jobs_environment_items_have_no_dataset(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.run("insert into job values ('clean', 'threshold', null, '5', now())")
+    upstream.run("insert into job (jobid, itemtype, itemvalue) values ('clean', 'mode', 'fast')")
+    assert upstream.rows("select itemtype, itemvalue from job where datasetid is null order by 1") == [
+        ("mode", "fast"),
+        ("threshold", "5"),
+    ]
+    flow.announce("raw/1")
+    assert claim(flow.ledger, "clean", "1").outputs == ("tidy",)
+
+
+def test_the_last_changes_can_be_listed(upstream: Upstream) -> None:
+    for dataid in range(25):
+        upstream.run("insert into datastatus values ('raw', 'load', %s, 'OUT', 'READY', now())", str(dataid))
+    found = upstream.rows("select * from datastatus where locktype='OUT' order by modified desc limit 20")
+    assert [row[2] for row in found] == [str(dataid) for dataid in range(24, 4, -1)]
+    assert found[0][:5] == ("raw", "load", "24", "OUT", "READY")
+
+
+def test_the_datasets_of_a_job_can_be_listed(upstream: Upstream) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.run("update dataset set hostname='db1', username='etl', encryptedpass='c2VjcmV0' where datasetid='raw'")
+    statement = "select d.*, itemtype from dataset d join job on job.datasetid=d.datasetid where job.jobid=%s"
+    names = upstream.columns(statement, "clean")
+    found = {row[0]: dict(zip(names, row, strict=True)) for row in upstream.rows(statement, "clean")}
+    assert names[:7] == UPSTREAM_COLUMNS["dataset"]
+    assert {name: row["itemtype"] for name, row in found.items()} == {"raw": "IN", "tidy": "OUT"}
+    assert (found["raw"]["hostname"], found["raw"]["encryptedpass"]) == ("db1", "c2VjcmV0")
+
+
+def test_the_whole_table_can_be_locked_in_a_transaction_by_an_operator(flow: Flow, batch_login: str) -> None:
+    with upstream_client(batch_login) as client, client.connection.transaction():
+        client.run("lock datastatus in access exclusive mode")
+        client.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'RUNNING', now())")
+    assert flow.status("raw/1") == "RUNNING"
+
+
+def test_the_next_chunk_query_finds_what_our_claim_would_take(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("clean", inputs="raw codes", outputs="tidy")
+    for dataid in "12345":
+        upstream.run("insert into datastatus values ('raw', 'load', %s, 'OUT', 'READY', now())", dataid)
+    for dataid in "2345":
+        upstream.run("insert into datastatus values ('codes', 'load', %s, 'OUT', 'READY', now())", dataid)
+    upstream.run("insert into datastatus values ('tidy', 'clean', '2', 'OUT', 'FAILED', now())")
+    upstream.run("insert into datastatus values ('codes', 'clean', '3', 'IN', 'RUNNING', now())")
+    upstream.run("insert into datastatus values ('tidy', 'clean', '4', 'OUT', 'RESUBMIT', now())")
+    assert upstream.next_chunk("clean") == "4"
+    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["4", "5"]
+    assert upstream.next_chunk("clean") is None
+
+
+# ---- its clients beside ours
+
+
+def test_an_installation_that_plain_sql_registered_runs_as_it_is(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("load", outputs="raw")
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
+    (taken,) = claim_next(flow.ledger, "clean")
+    assert [str(one) for one in taken.inputs] == ["raw/1"]
+    assert taken.manifests == ()
+    publish(flow.ledger, taken, NewManifest(location="somewhere/else"))
+    assert flow.status("tidy/1") == "READY"
+    assert flow.in_rows() == []
+    assert_nothing_to_heal(flow)
+
+
+def test_what_upstream_is_running_is_locked_for_us_and_then_feeds_our_consumer(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.register("report", inputs="tidy", outputs="pages")
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
+    assert upstream.claim_next("clean") == "1"
+    assert refusal(flow, "clean", "1") is Code.LOCKED
+    assert refusal(flow, "report", "1") is Code.DATA_NOT_READY
+    assert claim_next(flow.ledger, "clean") == []
+    upstream.end("clean", "1")
+    assert refusal(flow, "clean", "1") is Code.LOCKED
+    assert [one.dataid for one in claim_next(flow.ledger, "report")] == ["1"]
+    assert_nothing_to_heal(flow)
+
+
+def test_what_we_are_running_is_locked_for_upstream_and_then_feeds_its_consumer(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.register("report", inputs="tidy", outputs="pages")
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
+    taken = claim(flow.ledger, "clean", "1")
+    assert upstream.claim_next("clean") is None
+    assert upstream.claim_next("report") is None
+    publish(flow.ledger, taken, NewManifest(location="somewhere/else"))
+    assert upstream.claim_next("clean") is None
+    assert upstream.claim_next("report") == "1"
+    upstream.end("report", "1")
+    assert flow.status("pages/1") == "READY"
+    assert_nothing_to_heal(flow)
+
+
+@pytest.mark.parametrize("left", ["OUT and IN rows", "the OUT row alone"])
+def test_after_a_crash_of_upstream_the_typed_resubmit_alone_is_enough(
+    upstream: Upstream, flow: Flow, left: str
+) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
+    assert upstream.claim_next("clean") == "1"
+    if left == "the OUT row alone":
+        upstream.run("delete from datastatus where locktype='IN'")
+    heal(flow.ledger)
+    assert refusal(flow, "clean", "1") is Code.LOCKED, "without a lease nobody knows that it crashed"
+    upstream.run("update datastatus set status='RESUBMIT' where datasetid='tidy' and dataid='1'")
+    assert flow.in_rows() == []
+    assert [one.dataid for one in claim_next(flow.ledger, "clean")] == ["1"]
+    assert_nothing_to_heal(flow)
+
+
+def test_after_our_failure_the_typed_resubmit_lets_upstream_run_it(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
+    fail(flow.ledger, claim(flow.ledger, "clean", "1"), "disk full")
+    assert upstream.claim_next("clean") is None
+    upstream.run("update datastatus set status='RESUBMIT' where datasetid='tidy' and dataid='1'")
+    assert upstream.claim_next("clean") == "1"
+    upstream.end("clean", "1")
+    assert flow.status("tidy/1") == "READY"
+
+
+def test_a_resubmit_typed_in_sql_revokes_a_live_claim_of_ours(upstream: Upstream, flow: Flow) -> None:
+    load, _ = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(load, ["1"])
+    flow.produce("load", "1")
+    revoked = claim(flow.ledger, "clean", "1")
+    upstream.run("update datastatus set status='RESUBMIT' where datasetid='tidy' and dataid='1'")
+    assert flow.in_rows() == []
+    manifest = flow.manifest(revoked)
+    with pytest.raises(ClaimLost):
+        publish(flow.ledger, revoked, manifest)
+    (newer,) = claim_next(flow.ledger, "clean")
+    assert newer.claim_id > revoked.claim_id
+    with pytest.raises(ClaimLost):
+        publish(flow.ledger, revoked, manifest)
+    with pytest.raises(ClaimLost):
+        fail(flow.ledger, revoked, "late")
+    flow.publish(newer)
+    assert flow.chunk("tidy/1").version == 1
+
+
+def test_upstream_taking_over_our_running_chunk_by_sql_revokes_our_claim(upstream: Upstream, flow: Flow) -> None:
+    """It types READY for the output of its own job while ours is at it."""
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["1"])
+    taken = claim(flow.ledger, "load", "1")
+    upstream.end("load", "1")
+    with pytest.raises(ClaimLost):
+        publish(flow.ledger, taken, flow.manifest(taken))
+    assert flow.chunk("raw/1").manifest_id is None
+
+
+def test_fifty_resubmitted_chunks_of_three_chained_datasets_run_again_producers_first(
+    upstream: Upstream, flow: Flow
+) -> None:
+    dataids = [f"2024-01-{day:02}" for day in range(1, 26)] + [f"2024-02-{day:02}" for day in range(1, 26)]
+    load, *_ = flow.register("load: -> raw", "clean: raw -> tidy", "report: tidy -> pages")
+    flow.plan(load, dataids)
+    for jobid in ("load", "clean", "report"):
+        assert run_all(flow, jobid) == dataids
+
+    assert upstream.run("update datastatus set status='RESUBMIT' where locktype='OUT'") == 150
+    assert claim_next(flow.ledger, "report", 50) == []
+    assert claim_next(flow.ledger, "clean", 50) == []
+    first = claim_next(flow.ledger, "load", 25)
+    assert [one.dataid for one in first] == dataids[:25]
+    make(flow, first)
+    assert run_all(flow, "clean") == dataids[:25], "only those whose producer has run again"
+    assert claim_next(flow.ledger, "report", 50)[0].dataid == dataids[0]
+    upstream.run("update datastatus set status='RESUBMIT' where datasetid='pages' and status='RUNNING'")
+
+    while any(run_all(flow, jobid) for jobid in ("report", "clean", "load")):
+        pass
+    assert {flow.status(f"{name}/{dataid}") for name in ("raw", "tidy", "pages") for dataid in dataids} == {"READY"}
+    assert {flow.chunk(f"{name}/{dataid}").version for name in ("raw", "tidy", "pages") for dataid in dataids} == {2}
+    made_from = upstream.rows(
+        "select distinct inputs -> 0 -> 'version' from data_manifest where version = 2 and jobid <> 'load'"
+    )
+    assert made_from == [(2,)], "nobody read what was to be made anew"
+    assert_nothing_to_heal(flow)
+
+
+def run_all(flow: Flow, jobid: str) -> list[str]:
+    found = claim_next(flow.ledger, jobid, 50)
+    make(flow, found)
+    return [one.dataid for one in found]
+
+
+def make(flow: Flow, claims: list[Claim]) -> None:
+    made = [
+        Made(
+            claim=one,
+            manifests={name: NewManifest(location=f"{flow.root}/{name}/claim-{one.claim_id}") for name in one.outputs},
+        )
+        for one in claims
+    ]
+    assert publish_many(flow.ledger, made).lost == ()
+
+
+# ---- at the same time
+
+
+def test_upstream_and_we_share_a_job_and_every_chunk_is_made_once(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    dataids = [str(number) for number in range(100, 140)]
+    for dataid in dataids:
+        upstream.run("insert into datastatus values ('raw', 'load', %s, 'OUT', 'READY', now())", dataid)
+    together = threading.Barrier(3)
+
+    def theirs() -> list[str]:
+        made = []
+        with upstream_client(flow.url) as client:
+            together.wait()
+            while (dataid := client.claim_next("clean")) is not None:
+                client.end("clean", dataid)
+                made.append(dataid)
+        return made
+
+    def ours() -> list[str]:
+        made: list[str] = []
+        together.wait()
+        while found := claim_next(flow.ledger, "clean"):
+            make(flow, found)
+            made.append(found[0].dataid)
+        return made
+
+    with ThreadPoolExecutor(3) as threads:
+        running = [threads.submit(one) for one in (theirs, ours, ours)]
+        made = [dataid for one in running for dataid in one.result(60)]
+    # Who finds nothing may have looked while the last chunks were locked by the others.
+    made += run_all(flow, "clean")
+    assert sorted(made) == dataids
+    assert {flow.status(f"tidy/{dataid}") for dataid in dataids} == {"READY"}
+    assert_nothing_to_heal(flow)
+
+
+# What upstream or a person does to `tidy/1`, whose claim we have begun.
+MEANWHILE = {
+    "types HOLD": ["update datastatus set status='HOLD' where datasetid='tidy' and dataid='1'"],
+    "inserts its own row": ["insert into datastatus values ('tidy', 'clean', '2', 'OUT', 'RUNNING', now())"],
+    "locks the table": [
+        "lock datastatus in access exclusive mode",
+        "update datastatus set status='RUNNING',locktype='OUT' where dataid='1' and datasetid='tidy' and jobid='clean'",
+    ],
+}
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+def test_a_statement_of_someone_else_is_never_given_up_for_our_claim_of_the_same_chunk(
+    upstream: Upstream, flow: Flow, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    for dataid in ("1", "2"):
+        upstream.run("insert into datastatus values ('raw', 'load', %s, 'OUT', 'READY', now())", dataid)
+    upstream.run("insert into datastatus values ('tidy', 'clean', '1', 'OUT', 'PENDING', now())")
+    dataid = "2" if meanwhile == "inserts its own row" else "1"
+
+    def typed() -> None:
+        with upstream.connection.transaction():
+            for statement in MEANWHILE[meanwhile]:
+                upstream.run(statement)
+
+    with ThreadPoolExecutor(1) as thread:
+        begun: list[Future[None]] = []
+
+        def between_look_and_write() -> None:
+            begun.append(thread.submit(typed))
+            until_it_waits_or_ends(flow.psql, upstream.connection.info.backend_pid, begun[0])
+
+        before_statement(monkeypatch, "claim_named", between_look_and_write)
+        with suppress(NoGo):  # who was first is a matter of chance
+            claim(flow.ledger, "clean", dataid)
+        begun[0].result(30)
+    if meanwhile == "types HOLD":
+        assert flow.status("tidy/1") == "HOLD"
+    assert_nothing_to_heal(flow)
+
+
+def before_statement(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], None]) -> None:
+    """Act once, when the ledger is about to run the statement of this name."""
+    original, due = Transaction.rows, [act]
+
+    def rows(self: Transaction, statement: str, /, **parameters: object) -> list[Row]:
+        if statement == name and due:
+            due.pop()()
+        return original(self, statement, **parameters)
+
+    monkeypatch.setattr(Transaction, "rows", rows)
+
+
+def until_it_waits_or_ends(psql: psycopg.Connection, pid: int, work: Future[None]) -> None:
+    blocked = "select cardinality(pg_blocking_pids(%s)) > 0"
+    while not work.done() and psql.execute(blocked, (pid,)).fetchone() != (True,):
+        pass
