@@ -89,7 +89,11 @@ _ALL: Final = "\nunion all\n".join(
 )
 
 
-_RUNNABLE: Final = "select jobid, dataid, resubmit, sort_key from dataflow.runnable"
+#: The answers too, except for the no that only a look at the files gives.
+_RUNNABLE: Final = """
+    select r.jobid, r.dataid, r.resubmit, r.sort_key, nullif(r.blocked, 'INVALID_PATH'), r.file_count,
+           (select string_agg(i::text, ', ' order by i) from jsonb_array_elements(r.inputs) i)
+      from dataflow.runnable r"""
 
 
 def assert_invariants(connection: psycopg.Connection[Any]) -> None:
@@ -102,4 +106,8 @@ def assert_invariants(connection: psycopg.Connection[Any]) -> None:
             kept = set(cursor.execute(_RUNNABLE).fetchall())
             cursor.execute("select dataflow.rebuild_runnable()")
             made = set(cursor.execute(_RUNNABLE).fetchall())
-    assert kept == made, f"the runnable set has too much: {sorted(kept - made)[:5]}, and misses: {sorted(made - kept)[:5]}"
+    assert kept == made, f"the runnable set has {_some(kept - made)}, but a rebuild makes {_some(made - kept)}"
+
+
+def _some(rows: set[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted(rows, key=str)[:5]

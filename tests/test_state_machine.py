@@ -346,20 +346,13 @@ class Walk(RuleBasedStateMachine):
 
     @rule(jobid=jobids, count=st.integers(1, 3))
     def claim_next(self, jobid: str, count: int) -> None:
-        found = self.psql.execute(
-            "select dataid from dataflow.runnable where jobid = %s and blocked is not null", (jobid,)
-        )
-        runnable, blocked = self.model.runnable(), {str(row[0]) for row in found}
+        runnable = self.model.runnable()
         queue = sorted(
-            (each for one, each in runnable if one == jobid and each not in blocked),
+            (each for one, each in runnable if one == jobid and self.model.code(jobid, each) is None),
             key=lambda each: (not runnable[jobid, each], natural_key(each)),
         )
-        expected: list[str] = []
-        while queue and not expected:
-            expected = [each for each in queue[:count] if self.model.code(jobid, each) is None]
-            queue = queue[count:]
         taken = claim_next(self.ledger, jobid, count)
-        assert sorted(one.dataid for one in taken) == sorted(expected)
+        assert {one.dataid for one in taken} == set(queue[:count])
         self._take(taken)
 
     def _take(self, taken: list[Claim]) -> None:

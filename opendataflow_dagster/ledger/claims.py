@@ -58,11 +58,15 @@ def settle(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) ->
 
 def take_next(
     transaction: Transaction, jobid: JobId, count: int, run_id: RunId | None, *, with_files: bool
-) -> tuple[list[DataId], list[Taken]]:
-    """The chunks that were next, and the claims of those whose answers still stand."""
+) -> tuple[int, list[Taken]]:
+    """How many chunks were next, and the claims of those whose answers still stand."""
     found = transaction.rows("claim_next", jobid=jobid, count=count, run_id=run_id, with_files=with_files)
-    picked = [DataId(one) for one in found[0]["dataids"]] if found else []
-    return picked, _taken(jobid, run_id, found)
+    return (found[0]["picked"] if found else 0), _taken(jobid, run_id, found)
+
+
+def runnable(transaction: Transaction, jobid: JobId, count: int) -> list[DataId]:
+    """The next chunks that can run; nothing is locked."""
+    return [DataId(row["dataid"]) for row in transaction.rows("runnable_chunks", jobid=jobid, count=count)]
 
 
 def take_named(

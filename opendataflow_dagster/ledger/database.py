@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import re
 import socket
 from collections.abc import Iterator
@@ -121,8 +122,10 @@ class Ledger:
             raise self._in_our_words(error) from error
 
     def _configure(self, connection: Connection) -> None:
-        # One generic plan for each statement: planning the claim costs more than running it.
+        # One plan for each statement, by index: planning a claim costs more than running it, and a plan that was made
+        # while the tables were empty must not read them all later.
         connection.execute("set plan_cache_mode = force_generic_plan")
+        connection.execute("set enable_seqscan = off")
         connection.execute("select set_config('dataflow.actor', %s, false)", (self.actor,))
 
     def _in_our_words(self, error: psycopg.Error) -> OpenDataFlowError:
@@ -132,7 +135,7 @@ class Ledger:
         if error.sqlstate == _FORBIDDEN_TRANSITION:
             return ForbiddenTransition(f"{said}{hint}")
         if error.sqlstate == _STALE_ANSWERS:
-            return StaleAnswers(error.diag.message_detail or "")
+            return StaleAnswers(json.loads(error.diag.message_detail or "[]"))
         if error.sqlstate == _CYCLE:
             return InvalidDefinition(f"{said}{hint}")
         if isinstance(error, errors.UniqueViolation) and constraint == "one_producer_per_dataset":

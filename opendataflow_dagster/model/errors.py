@@ -96,11 +96,11 @@ class LedgerConflict(OpenDataFlowError):
 
 
 class StaleAnswers(LedgerConflict):
-    """The answers about this chunk do not stand any more; the claim was undone."""
+    """The answers about one of these chunks do not stand any more; the claim of all was undone."""
 
-    def __init__(self, dataid: str) -> None:
-        super().__init__(f"the answers about chunk {dataid} do not stand any more; try again")
-        self.dataid = dataid
+    def __init__(self, dataids: list[str]) -> None:
+        super().__init__(f"the answers about chunk {', '.join(dataids[:5])} do not stand any more; try again")
+        self.dataids = dataids
 
 
 class SchemaMismatch(OpenDataFlowError):

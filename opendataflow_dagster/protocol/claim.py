@@ -52,7 +52,7 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
     raise LedgerConflict(f"job {job} has very much to refuse just now; try again")
 
 
-def _take_next(ledger: Ledger, job: JobId, count: int, run_id: RunId | None) -> tuple[list[DataId], list[Claim]]:
+def _take_next(ledger: Ledger, job: JobId, count: int, run_id: RunId | None) -> tuple[int, list[Claim]]:
     """One statement where there are no files to look at; a transaction around it where there are."""
     if job not in ledger.jobs_with_files:
         with ledger.statement() as statement:
@@ -63,7 +63,10 @@ def _take_next(ledger: Ledger, job: JobId, count: int, run_id: RunId | None) -> 
         picked, taken = claims.take_next(transaction, job, count, run_id, with_files=True)
         if any(one.file_count for one in taken):
             ledger.jobs_with_files.add(job)
-        return picked, _checked(transaction, picked, taken)
+        if len(taken) < picked:
+            # What we picked and did not get is still there, first of all.
+            raise _Stale(claims.runnable(transaction, job, picked - len(taken)))
+        return picked, _looked_at(transaction, taken)
 
 
 def claim(ledger: Ledger, jobid: str, dataid: str, run_id: RunId | None = None) -> Claim:
@@ -105,7 +108,9 @@ def _take_or_refuse(
         taken += claims.take_named(transaction, job, unplanned, run_id)
     refused = [one for one in asked if not one.go]
     claims.record(transaction, job, refused)
-    return _checked(transaction, [*held, *unplanned], taken), refused
+    if missing := {*held, *unplanned} - {one.claim.dataid for one in taken}:
+        raise _Stale(sorted(missing))
+    return _looked_at(transaction, taken), refused
 
 
 class _Stale(Exception):
@@ -116,10 +121,8 @@ class _Stale(Exception):
         self.misplaced = misplaced
 
 
-def _checked(transaction: Transaction, picked: Sequence[DataId], taken: Sequence[Taken]) -> list[Claim]:
-    held = {one.claim.dataid for one in taken}
-    if changed := [one for one in picked if one not in held]:
-        raise _Stale(changed)
+def _looked_at(transaction: Transaction, taken: Sequence[Taken]) -> list[Claim]:
+    """The claims, with the versions of their inputs, every file of which is in its place."""
     if not any(one.file_count for one in taken):
         return [one.claim for one in taken]
     manifests = manifests_of(transaction, (one.claim.verdict for one in taken))
@@ -133,7 +136,7 @@ def _refresh(ledger: Ledger, job: JobId, stale: StaleAnswers | _Stale) -> None:
     """Bring the answers of these chunks up to date, so that the next round passes them over or takes them."""
     with ledger.transaction() as transaction:
         if isinstance(stale, StaleAnswers):
-            claims.settle(transaction, job, [DataId(stale.dataid)])
+            claims.settle(transaction, job, [DataId(one) for one in stale.dataids])
             return
         if stale.changed:
             claims.settle(transaction, job, stale.changed)

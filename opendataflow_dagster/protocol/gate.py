@@ -63,4 +63,4 @@ def _with_placed(answer: Answer, said: str) -> Answer:
 def runnable(ledger: Ledger, jobid: str, count: int) -> Sequence[DataId]:
     """The next chunks that can run, as advice: the claim decides."""
     with ledger.statement() as statement:
-        return [DataId(row["dataid"]) for row in statement.rows("runnable_chunks", jobid=job_id(jobid), count=count)]
+        return claims.runnable(statement, job_id(jobid), count)

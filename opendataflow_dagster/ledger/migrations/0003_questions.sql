@@ -5,7 +5,7 @@
 -- others lie behind a function, which a Job that has none never calls: a claim pays for every node of its plan.
 create function dataflow.other_inputs_of(p_jobid text, p_dataid text)
     returns table (datasetid text, dataid text, mapping text)
-    language plpgsql stable rows 10 set search_path = pg_catalog, pg_temp
+    language plpgsql stable rows 10
 as $$
 #variable_conflict use_column
 begin
@@ -36,7 +36,7 @@ end;
 
 -- An input DataSet whose chunks must be listed for this chunk, or be there at all, and are not. Null: none.
 create function dataflow.unlisted_input(p_jobid text, p_dataid text) returns text
-    language plpgsql stable set search_path = pg_catalog, pg_temp
+    language plpgsql stable
 as $$
 begin
     return (select min(j.datasetid)
@@ -51,7 +51,7 @@ $$;
 
 -- The chunk that comes before this one in a strictly ordered Job and is not finished. Null: it is this one's turn.
 create function dataflow.earlier_chunk(p_jobid text, p_dataid text) returns text
-    language plpgsql stable set search_path = pg_catalog, pg_temp
+    language plpgsql stable
 as $$
 begin
     return (select e.dataid
@@ -71,7 +71,7 @@ $$;
 -- A no in words: what is wrong with which chunk, and the next step. Only a no is put into words, because a
 -- claim of a hundred good chunks must not pay for sentences.
 create function dataflow.reason(problem text, p_jobid text, p_datasetid text, p_dataid text) returns text
-    language plpgsql stable set search_path = pg_catalog, pg_temp
+    language plpgsql stable
 as $$
 declare
     chunk text := p_datasetid || '/' || p_dataid;

@@ -3,7 +3,8 @@
 
 -- How these functions are written: a plan is made once a session, and one that was made while the tables were
 -- empty must not read a million rows later. So every access goes by index from the few rows at hand: the
--- settings forbid the other joins, and `offset 0` after a lateral look-up fixes its direction.
+-- triggers forbid sequential scans, and `offset 0` after a lateral look-up fixes its direction. What the
+-- triggers call has no settings of its own: each would cost every change a little.
 
 -- Ask the five questions of these chunks and put the answers into the runnable set, or take them out of it.
 -- They are put in before they are asked: the row is the lock on which two transactions meet that each make one
@@ -11,7 +12,6 @@
 -- looked, neither would see the other, and nobody would wake the consumer.
 create function dataflow.settle_runnable(p_jobids text[], p_dataids text[]) returns void
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
 as $$
 declare
     work  record;
@@ -61,7 +61,7 @@ $$;
 -- Is this another answer than the last one that was stored? A no that stays the same is stored once.
 create function dataflow.is_news(p_jobid text, p_dataid text, p_ready text, p_right_data text, p_placed text, p_valid text, p_safe text)
     returns boolean
-    language plpgsql stable set search_path = pg_catalog, pg_temp
+    language plpgsql stable
 as $$
 begin
     return not exists (
@@ -76,8 +76,7 @@ $$;
 -- Every chunk of a Job that needs one of these chunks.
 create function dataflow.consumers_of(p_datasetids text[], p_dataids text[])
     returns table (jobid text, dataid text)
-    language plpgsql stable set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
+    language plpgsql stable
 as $$
 #variable_conflict use_column
 begin
@@ -104,8 +103,7 @@ $$;
 -- OUT rows changed: p_statuses has their new status, and 'GONE' for a deleted row. A producer may gain by a
 -- free output, a consumer by a READY input; otherwise they can only lose, which is the cheap and common case.
 create function dataflow.keep_runnable(p_datasetids text[], p_dataids text[], p_statuses text[]) returns void
-    language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
+    language plpgsql
 as $$
 declare
     lists   boolean;
@@ -161,8 +159,7 @@ $$;
 -- neighbour, and was it made from inputs that are current? Who consumes such a chunk is asked again.
 create function dataflow.keep_answers(p_datasetids text[], p_dataids text[], p_old_manifest_ids bigint[], p_new_manifest_ids bigint[])
     returns void
-    language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
+    language plpgsql
 as $$
 declare
     datasetids text[];
@@ -199,8 +196,7 @@ $$;
 -- What a Job that ended, failed or was resubmitted leaves behind: the IN rows of its chunks. An input that
 -- another running chunk of the Job reads too stays locked.
 create function dataflow.drop_in_rows(p_jobids text[], p_dataids text[]) returns void
-    language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
+    language plpgsql
 as $$
 begin
     delete from dataflow.datastatus
@@ -217,7 +213,7 @@ $$;
 
 -- Does another running chunk of the Job read this input chunk?
 create function dataflow.is_shared(p_jobid text, p_dataid text, p_input_datasetid text, p_input_dataid text) returns boolean
-    language plpgsql stable set search_path = pg_catalog, pg_temp
+    language plpgsql stable
 as $$
 begin
     return exists (select from dataflow.job o
@@ -231,8 +227,7 @@ $$;
 
 -- A consumer that reads in place came or went: whom it locks out is asked again.
 create function dataflow.keep_readers(p_datasetids text[], p_dataids text[]) returns void
-    language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
+    language plpgsql
 as $$
 declare
     jobids  text[];
@@ -301,7 +296,7 @@ create trigger keep_row before insert or update on dataflow.datastatus
 
 create function dataflow.after_insert() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
     datasetids text[];
@@ -336,7 +331,7 @@ create trigger after_insert after insert on dataflow.datastatus
 
 create function dataflow.after_update() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
     datasetids    text[];
@@ -416,7 +411,7 @@ create trigger after_update after update on dataflow.datastatus
 
 create function dataflow.after_delete() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
     datasetids text[];

@@ -1,23 +1,21 @@
 -- The claim. The caller has locked the chunks' rows of the runnable set, which hold the answers to the five
 -- questions and what they were given on. Nothing about a chunk changes without its row, so the lock makes the
--- answers current; that the evidence still stands is looked at once more all the same. Without p_with_files it
--- passes over chunks whose inputs have files, which the caller must look at before the transaction ends.
-create function dataflow.take(p_jobid text, p_dataids text[], p_run_id bigint, p_with_files boolean)
+-- answers current; that the evidence still stands is looked at once more all the same.
+create function dataflow.take(p_jobid text, p_dataids text[], p_run_id bigint)
     returns table (dataid text, claim_id bigint, attempt integer, lease interval, lease_until timestamptz, output text, inputs jsonb,
                    file_count bigint)
-    language plpgsql set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off
+    language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 #variable_conflict use_column
-declare
-    p_lease interval := coalesce((select p.lease from dataflow.job_policy p where p.jobid = p_jobid), interval '10 minutes');
-    outputs bigint   := (select count(*) from dataflow.job j where j.jobid = p_jobid and j.itemtype = 'OUT');
 begin
     return query
-    with good as materialized (
+    with job as materialized (
+        select coalesce((select p.lease from dataflow.job_policy p where p.jobid = p_jobid), interval '10 minutes') as lease,
+               array(select j.datasetid from dataflow.job j where j.jobid = p_jobid and j.itemtype = 'OUT') as outputs
+    ), good as materialized (
         select r.dataid, r.inputs, r.file_count, nextval('dataflow.claim_id') as claim_id
           from dataflow.runnable r
-         where r.jobid = p_jobid and r.dataid = any (p_dataids) and r.blocked is null and (p_with_files or r.file_count = 0)
+         where r.jobid = p_jobid and r.dataid = any (p_dataids) and r.blocked is null
            and not exists (
                select from jsonb_to_recordset(r.inputs) as i(datasetid text, dataid text, manifest_id bigint)
                  left join lateral (select * from dataflow.datastatus s
@@ -28,9 +26,8 @@ begin
                                                               from dataflow.dataset d where d.datasetid = 'today'))
     ), taken as (
         insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, claim_id, lease_until, attempt, run_id, manifest_id)
-        select j.datasetid, p_jobid, g.dataid, 'OUT', 'RUNNING', g.claim_id, now() + p_lease, 1, p_run_id, null::bigint
-          from good g
-          join dataflow.job j on j.jobid = p_jobid and j.itemtype = 'OUT'
+        select o.datasetid, p_jobid, g.dataid, 'OUT', 'RUNNING', g.claim_id, now() + job.lease, 1, p_run_id, null::bigint
+          from good g cross join job cross join unnest(job.outputs) as o(datasetid)
         union all
         -- Two chunks of a Job may share an input; they share its IN row, too.
         select distinct on (i.datasetid, i.dataid) i.datasetid, p_jobid, i.dataid, 'IN', 'RUNNING', g.claim_id, null, 0, p_run_id, i.manifest_id
@@ -45,20 +42,22 @@ begin
     ), answered as (
         insert into dataflow.verdict (jobid, dataid, claim_id, inputs)
         select p_jobid, g.dataid, g.claim_id, g.inputs from good g
+    ), whole as materialized (
+        -- All outputs of all these chunks, or nothing.
+        select (select count(*) from taken where locktype = 'OUT') = (select count(*) from good) * cardinality(job.outputs) as ok from job
     )
-    select g.dataid, g.claim_id, t.attempt, p_lease, t.lease_until,
-           -- All outputs or none.
-           case when count(t.claim_id) over (partition by g.claim_id) = outputs then t.datasetid else dataflow.refuse_to_take(g.dataid) end,
+    select g.dataid, g.claim_id, t.attempt, job.lease, t.lease_until,
+           case when whole.ok then t.datasetid else dataflow.refuse_to_take(p_dataids) end,
            g.inputs, g.file_count
-      from good g
+      from good g cross join job cross join whole
       left join taken t on t.claim_id = g.claim_id and t.locktype = 'OUT';
 end
 $$;
 
 -- Somebody changed an output behind the back of the triggers, or took a chunk that nobody had planned a moment
--- before us. The claim is undone, and the chunk asked again.
-create function dataflow.refuse_to_take(p_dataid text) returns text language plpgsql as $$
+-- before us. The claim is undone, and its chunks are asked again.
+create function dataflow.refuse_to_take(p_dataids text[]) returns text language plpgsql as $$
 begin
-    raise exception 'the answers about chunk % do not stand any more', p_dataid using errcode = 'DF003', detail = p_dataid;
+    raise exception 'the answers about these chunks do not stand any more' using errcode = 'DF003', detail = to_json(p_dataids)::text;
 end
 $$;
