@@ -163,7 +163,6 @@ def test_a_name_that_cannot_be_used_is_refused_by_every_verb(flow: Flow, what: s
     name = BAD_NAMES[what]
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1"])
-    bad_key, bad_dataset = key_of("raw", name), key_of(name, "1")
     calls: list[Callable[[], object]] = [
         lambda: plan(flow.ledger, load, ["2", name]),
         lambda: gate(flow.ledger, "load", ["1", name]),
@@ -179,9 +178,9 @@ def test_a_name_that_cannot_be_used_is_refused_by_every_verb(flow: Flow, what: s
         lambda: Job(jobid=JobId("j"), inputs=(Input(datasetid=DatasetId(name)),), outputs=(DatasetId("raw"),)),
         lambda: StaticPartitions(keys=(DataId(name),)),
         *(
-            lambda verb=verb, bad=bad: verb(flow.ledger, [key("raw/1"), bad], by="ada")
+            lambda verb=verb, bad=bad: verb(flow.ledger, [key("raw/1"), key_of(*bad)], by="ada")
             for verb in (hold, skip, resubmit, unhold)
-            for bad in (bad_key, bad_dataset)
+            for bad in (("raw", name), (name, "1"))
         ),
     ]
     for call in calls:

@@ -78,12 +78,12 @@ def growth(request: pytest.FixtureRequest, server: str, template: str) -> Iterat
 def test_a_claim_reads_the_large_tables_through_indexes_whatever_the_planner_knows(growth: Growth) -> None:
     for reads in (growth.large.one, growth.large.hundred):
         assert not reads.from_end_to_end & _LARGE_TABLES
-        assert {"runnable_in_order", "out_rows"} <= reads.through
+        assert "runnable_in_order" in reads.through
 
 
 def test_a_publication_reads_the_large_tables_through_indexes_whatever_the_planner_knows(growth: Growth) -> None:
     assert not growth.large.publication.from_end_to_end & _LARGE_TABLES
-    assert {"datastatus_pkey", "one_manifest_per_version"} <= growth.large.publication.through
+    assert "datastatus_pkey" in growth.large.publication.through
 
 
 def test_a_claim_reads_as_much_of_a_large_ledger_as_of_a_small_one(growth: Growth) -> None:

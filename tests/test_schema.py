@@ -6,7 +6,6 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +39,6 @@ from tests.factories import Flow, job, key
 
 NAMES = tuple(one.name for one in schema.migrations())
 ROLES = ("reader", "operator", "admin")
-
-fresh_database = contextmanager(_database)
 
 
 def of(url: str, **changes: str) -> str:

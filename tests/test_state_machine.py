@@ -82,12 +82,17 @@ class In:
     version: int | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    made_from: Pins
+    content: str | None
+
+
 @dataclass(kw_only=True)
 class Model:
     outs: dict[RowKey, Out] = field(default_factory=dict)
     ins: dict[RowKey, In] = field(default_factory=dict)
-    #: For each version of a chunk, what it was made from.
-    versions: dict[Chunk, list[Pins]] = field(default_factory=dict)
+    versions: dict[Chunk, list[Version]] = field(default_factory=dict)
     #: The chunks of `daily` whose inputs are known.
     listed: set[str] = field(default_factory=set)
     #: What each claim pinned, the version that it published, and whether its lease is over.
@@ -140,12 +145,19 @@ class Model:
         )
         return all(known) and all(self.is_ready(one) for one in self.needs(jobid, dataid))
 
-    def is_out_of_date(self, chunk: Chunk) -> bool:
+    def current(self, chunk: Chunk) -> set[int]:
+        return {out.version for out in self.rows(chunk).values() if out.version}
+
+    def is_wrong(self, chunk: Chunk) -> bool:
+        """Is it made from what is not current any more, or the same as another chunk?"""
         if (version := self.version(chunk)) is None:
             return False
-        made_from = self.versions[chunk][version - 1]
-        current = {one: {out.version for out in self.rows(one).values()} - {None} for one in made_from}
-        return any(current[one] - {used} for one, used in made_from.items())
+        mine = self.versions[chunk][version - 1]
+        others = [(chunk[0], each) for each in self.dataids(chunk[0]) if each != chunk[1]]
+        contents = {self.versions[other][each - 1].content for other in others for each in self.current(other)}
+        return mine.content in contents - {None} or any(
+            self.current(one) - {used} for one, used in mine.made_from.items()
+        )
 
     def is_locked(self, jobid: str, dataid: str) -> bool:
         kinds = {one.datasetid: one.mapping.kind for one in JOBS[jobid].inputs}
@@ -162,7 +174,7 @@ class Model:
     def code(self, jobid: str, dataid: str) -> Code | None:
         if not self.has_inputs(jobid, dataid):
             return Code.DATA_NOT_READY
-        if any(self.is_out_of_date(one) for one in self.needs(jobid, dataid)):
+        if any(self.is_wrong(one) for one in self.needs(jobid, dataid)):
             return Code.WRONG_DATA
         return Code.LOCKED if self.is_locked(jobid, dataid) else None
 
@@ -268,12 +280,12 @@ class Model:
         rows = [self.outs.get(row) for row in self.outputs(taken.jobid, taken.dataid)]
         return taken.claim_id not in self.expired and all(out and out.claim_id == taken.claim_id for out in rows)
 
-    def publish(self, taken: Claim) -> None:
+    def publish(self, taken: Claim, content: str | None) -> None:
         rows = self.outputs(taken.jobid, taken.dataid)
         self.set(dict.fromkeys(rows, "READY"))
         for row in rows:
             made = self.versions.setdefault((row[0], row[2]), [])
-            made.append(self.pins[taken.claim_id])
+            made.append(Version(made_from=self.pins[taken.claim_id], content=content))
             self.outs[row].version = len(made)
         self.published[taken.claim_id] = self.outs[rows[0]].version or 0
 
@@ -374,14 +386,12 @@ class Walk(RuleBasedStateMachine):
         assert renewed.lease_until > taken.lease_until
 
     @precondition(lambda self: self.claims)
-    @rule(back=recent)
-    def publish(self, back: int) -> None:
+    @rule(back=recent, content=st.sampled_from((None, None, "yesterday's file")))
+    def publish(self, back: int, content: str | None) -> None:
         taken = self._claim(back)
-        made = {
-            one: NewManifest(location=f"{self.root}/{one}/claim-{taken.claim_id}", row_count=1) for one in taken.outputs
-        }
+        made = {one: self._manifest(taken, one, content) for one in taken.outputs}
         if self.model.held(taken):
-            self.model.publish(taken)
+            self.model.publish(taken, content)
         if (version := self.model.published.get(taken.claim_id)) is None:
             with pytest.raises(ClaimLost):
                 publish(self.ledger, taken, made)
@@ -389,6 +399,11 @@ class Walk(RuleBasedStateMachine):
             # Also when it is said again, because the answer was lost on its way.
             said = publish(self.ledger, taken, made)
             assert (said.datasetid, said.version) == (taken.outputs[0], version)
+
+    def _manifest(self, taken: Claim, output: str, content: str | None) -> NewManifest:
+        return NewManifest(
+            location=f"{self.root}/{output}/claim-{taken.claim_id}", row_count=1, content_digest=content
+        )
 
     @precondition(lambda self: self.claims)
     @rule(back=recent)
@@ -517,7 +532,7 @@ class Walk(RuleBasedStateMachine):
         before = len(self.claims)
         self.claim(jobid, dataid)
         if len(self.claims) > before and to_the_end:
-            self.publish(0)
+            self.publish(0, None)
 
     # The clock, and crashes.
 

@@ -53,7 +53,13 @@ def block(transaction: Transaction, jobid: JobId, verdicts: Sequence[Verdict]) -
 
 def settle(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> None:
     """Ask the ledger's questions again, and keep the answers."""
-    transaction.rows("settle", jobid=jobid, dataids=list(dataids))
+    if dataids:
+        transaction.rows("settle", jobid=jobid, dataids=list(dataids))
+
+
+def give_way(transaction: Transaction) -> None:
+    """Do not wait long for what someone else holds: begin anew instead, before Postgres sees a deadlock."""
+    transaction.rows("give_way")
 
 
 def take_next(

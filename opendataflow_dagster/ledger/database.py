@@ -20,6 +20,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from ..model.errors import (
     ForbiddenTransition,
     InvalidDefinition,
+    InvalidInput,
     InvalidName,
     LedgerConflict,
     LedgerUnavailable,
@@ -45,14 +46,20 @@ class Transaction:
         self._connection = connection
 
     def rows(self, name: str, /, **parameters: object) -> list[Row]:
-        return self._connection.execute(sql(name), parameters, prepare=True).fetchall()
+        return self._execute(name, parameters).fetchall()
 
     def one(self, name: str, /, **parameters: object) -> Row:
         return self.rows(name, **parameters)[0]
 
     def run(self, name: str, /, **parameters: object) -> int:
         """How many rows it changed."""
-        return self._connection.execute(sql(name), parameters, prepare=True).rowcount
+        return self._execute(name, parameters).rowcount
+
+    def _execute(self, name: str, parameters: dict[str, object]) -> psycopg.Cursor[Row]:
+        try:
+            return self._connection.execute(sql(name), parameters, prepare=True)
+        except UnicodeEncodeError as error:
+            raise InvalidInput(_unstorable(repr(error.object[:60]))) from error
 
     def run_text(self, text: bytes) -> None:
         """A text of several statements, such as a migration."""
@@ -101,7 +108,7 @@ class Ledger:
         """All of the block or nothing. `actor` is who the history names, when it is not this ledger's."""
         with self._connection() as connection, connection.transaction():
             if actor is not None:
-                connection.execute("select set_config('dataflow.actor', %s, true)", (actor,))
+                Transaction(connection).rows("act_as", actor=actor)
             yield Transaction(connection)
 
     @contextmanager
@@ -146,12 +153,22 @@ class Ledger:
             return SchemaMismatch(f"the schema of {self._server} is not installed or too old ({said}); run: odf schema install")
         if isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.LockNotAvailable):
             return LedgerConflict(f"another transaction on {self._server} was in the way ({said}); try again")
+        if isinstance(error, errors.InvalidRegularExpression):
+            return InvalidDefinition(f"{said}; correct the regular expression")
+        if isinstance(error, errors.NumericValueOutOfRange):
+            return InvalidInput(f"a number is too large to be stored ({said}); give a smaller one")
+        if isinstance(error, errors.UntranslatableCharacter | errors.InvalidTextRepresentation) or "NUL" in said:
+            return InvalidInput(_unstorable("a text"))
         if isinstance(error, psycopg.OperationalError | errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
             return LedgerUnavailable(
                 f"the ledger at {self._server} cannot be reached ({_one_line(said)}); start it (odf db start) or wait, "
                 f"then try again: nothing was half-written"
             )
         return OpenDataFlowError(f"the ledger at {self._server} refused: {_one_line(said)}{hint}")
+
+
+def _unstorable(what: str) -> str:
+    return f"{what} holds a character that cannot be stored (NUL, or half of a surrogate pair); remove it"
 
 
 def in_database(url: str, name: str) -> str:

@@ -61,22 +61,29 @@ def put_dataset(transaction: Transaction, dataset: Dataset) -> bool:
     )
 
 
-def put_job(transaction: Transaction, job: Job) -> bool:
-    """Did it change anything?"""
+def put_jobs(transaction: Transaction, jobs: Sequence[Job]) -> int:
+    """How many of them changed anything. What goes, goes first: an output may move from one Job to another."""
+    dropped = [transaction.run("drop_job_items", jobid=job.jobid, **_items(job)) for job in jobs]
+    added = [transaction.run("add_job_items", jobid=job.jobid, **_items(job)) + _put_policy(transaction, job) for job in jobs]
+    return sum(bool(gone or come) for gone, come in zip(dropped, added, strict=True))
+
+
+def _items(job: Job) -> dict[str, list[str | None]]:
     items: list[tuple[str, str | None, str | None, str]] = [
         *(("IN", one.datasetid, None, one.mapping.kind) for one in job.inputs),
         *(("OUT", one, None, "equal") for one in job.outputs),
         *((name, None, value, "equal") for name, value in sorted(job.environment.items())),
     ]
-    columns = {
+    return {
         "itemtypes": [item[0] for item in items],
         "datasetids": [item[1] for item in items],
         "itemvalues": [item[2] for item in items],
         "mappings": [item[3] for item in items],
     }
-    changed = transaction.run("drop_job_items", jobid=job.jobid, **columns)
-    changed += transaction.run("add_job_items", jobid=job.jobid, **columns)
-    changed += transaction.run(
+
+
+def _put_policy(transaction: Transaction, job: Job) -> int:
+    return transaction.run(
         "put_policy",
         jobid=job.jobid,
         lease=job.policy.lease,
@@ -86,7 +93,6 @@ def put_job(transaction: Transaction, job: Job) -> bool:
         ordered=job.policy.ordered,
         cascade=job.policy.cascade,
     )
-    return bool(changed)
 
 
 def plan_chunks(transaction: Transaction, job: Job, dataids: Sequence[DataId]) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 from .errors import InvalidDefinition
-from .ids import DatasetId, dataset_id
+from .ids import DatasetId, dataset_id, is_storable
 from .partitions import Partitions
 
 
@@ -31,9 +32,15 @@ class Dataset:
 
     def __post_init__(self) -> None:
         dataset_id(self.datasetid)
+        try:
+            ZoneInfo(self.timezone)
+        except (KeyError, ValueError, OSError):
+            raise InvalidDefinition(
+                f"DataSet {self.datasetid}: {self.timezone!r} is no time zone; give one like UTC or Europe/Berlin"
+            ) from None
         if self.location is not None:
             parts = self.location.split("/")
-            if not self.location.strip("/ ") or ".." in parts or "." in parts:
+            if not self.location.strip("/ ") or ".." in parts or "." in parts or not is_storable(self.location):
                 raise InvalidDefinition(
                     f"DataSet {self.datasetid}: {self.location!r} is no root; give a folder or URL without '.' and '..'"
                 )

@@ -31,6 +31,10 @@ class ChunkKey:
     datasetid: DatasetId
     dataid: DataId
 
+    def __post_init__(self) -> None:
+        dataset_id(self.datasetid)
+        data_id(self.dataid)
+
     def __str__(self) -> str:
         return f"{self.datasetid}/{self.dataid}"
 
@@ -53,6 +57,11 @@ def natural_key(dataid: str) -> tuple[str, str]:
     return padded[:300], dataid
 
 
+def is_storable(text: str) -> bool:
+    """Postgres holds no NUL, and only what UTF-8 can say."""
+    return "\x00" not in text and text == text.encode(errors="ignore").decode()
+
+
 def _checked(what: str, text: str, max_bytes: int) -> str:
     if not isinstance(text, str):
         raise InvalidName(f"a {what} must be text, not {type(text).__name__}; give it as a string")
@@ -62,10 +71,8 @@ def _checked(what: str, text: str, max_bytes: int) -> str:
         raise InvalidName(
             f"the {what} {text[:60]!r} holds the control character {found.group()!r}; remove it (no line breaks, no NUL)"
         )
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise InvalidName(f"the {what} {text[:60]!r} is not valid Unicode; give it as UTF-8 text") from None
-    if size > max_bytes:
+    if not is_storable(text):
+        raise InvalidName(f"the {what} {text[:60]!r} is not valid Unicode; give it as UTF-8 text")
+    if (size := len(text.encode())) > max_bytes:
         raise InvalidName(f"the {what} {text[:60]!r}... has {size} bytes; at most {max_bytes} are allowed, shorten it")
     return text

@@ -78,8 +78,8 @@ class Policy:
     def __post_init__(self) -> None:
         if self.lease <= timedelta(0):
             raise InvalidDefinition(f"a lease of {self.lease} cannot be held; make it longer than nothing")
-        if self.max_attempts < 1:
-            raise InvalidDefinition(f"max_attempts is {self.max_attempts}; a chunk needs at least one attempt")
+        if not 1 <= self.max_attempts <= 1_000_000:
+            raise InvalidDefinition(f"max_attempts is {self.max_attempts}; let it be 1 to 1,000,000")
         if self.retry_delay < timedelta(0):
             raise InvalidDefinition(f"a retry_delay of {self.retry_delay} lies in the past; make it positive")
 

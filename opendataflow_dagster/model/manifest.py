@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from .errors import InvalidManifest
-from .ids import DataId, DatasetId, JobId, ManifestId
+from .ids import DataId, DatasetId, JobId, ManifestId, is_storable
 from .verdict import InputVersion
 
 
@@ -19,7 +19,7 @@ class File:
 
     def __post_init__(self) -> None:
         parts = self.path.split("/")
-        if not self.path or self.path.startswith("/") or ".." in parts or "." in parts or "\x00" in self.path:
+        if not self.path or self.path.startswith("/") or ".." in parts or "." in parts or not is_storable(self.path):
             raise InvalidManifest(
                 f"{self.path!r} is no file of a manifest; give a path inside of its location, without '.' and '..'"
             )
@@ -47,7 +47,7 @@ class NewManifest:
 
     def __post_init__(self) -> None:
         parts = self.location.split("/")
-        if not self.location.strip("/ ") or ".." in parts or "." in parts or "\x00" in self.location:
+        if not self.location.strip("/ ") or ".." in parts or "." in parts or not is_storable(self.location):
             raise InvalidManifest(f"{self.location!r} is no location; give a folder or URL without '.' and '..'")
         object.__setattr__(self, "location", self.location.rstrip("/"))
         if self.row_count is not None and self.row_count < 0:

@@ -58,15 +58,18 @@ class TimePartitions:
 
     def end_of(self, dataid: str) -> datetime:
         time = self.time_of(dataid)
-        match self.kind:
-            case "hourly":
-                return time + timedelta(hours=1)
-            case "daily":
-                return time + timedelta(days=1)
-            case "weekly":
-                return time + timedelta(days=7)
-            case "monthly":
-                return (time + timedelta(days=31)).replace(day=1)
+        try:
+            match self.kind:
+                case "hourly":
+                    return time + timedelta(hours=1)
+                case "daily":
+                    return time + timedelta(days=1)
+                case "weekly":
+                    return time + timedelta(days=7)
+                case "monthly":
+                    return (time + timedelta(days=31)).replace(day=1)
+        except OverflowError:
+            return datetime.max  # the end of the calendar
 
     def between(self, start: datetime, end: datetime) -> Iterator[DataId]:
         """The chunks that begin in [start, end), of those there are."""
@@ -77,7 +80,9 @@ class TimePartitions:
         while self.has(dataid) and self.time_of(dataid) < end:
             if self.time_of(dataid) >= start:
                 yield DataId(dataid)
-            dataid = self._text(self.end_of(dataid))
+            if (following := self.end_of(dataid)) == datetime.max:
+                return
+            dataid = self._text(following)
 
     def to_json(self) -> Json:
         return {"kind": self.kind, "first": self.first, "last": self.last}
@@ -121,9 +126,10 @@ class RangePartitions:
     _PATTERN: ClassVar[re.Pattern[str]] = re.compile("(0|[1-9][0-9]{0,17})-(0|[1-9][0-9]{0,17})")
 
     def __post_init__(self) -> None:
-        if not (0 <= self.first <= self.last < 10**18 and self.step >= 1):
+        if not (0 <= self.first <= self.last < 10**18 and 1 <= self.step < 10**18):
             raise InvalidDefinition(
-                f"a range needs 0 <= first <= last and step >= 1, not first={self.first} last={self.last} step={self.step}"
+                f"a range cannot go from {self.first} to {self.last} in steps of {self.step}; "
+                f"let it begin at 0 or above, end later, and take steps of at least 1"
             )
 
     def has(self, dataid: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from time import monotonic
 
 from ..ledger import claims, registry
 from ..ledger.claims import Taken
@@ -19,8 +20,8 @@ from ..model.ids import DataId, JobId, RunId, data_id, job_id
 from ..model.verdict import Verdict
 from .gate import look_at_files, manifests_of, pins, require_job
 
-# How often a claim begins anew. Each time at least one chunk was refused, or taken by someone else.
-_PATIENCE = 1000
+# How long a claim begins anew, after it gave way to someone or found a chunk changed.
+_PATIENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,11 +38,12 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
         raise InvalidInput(f"cannot claim {count} chunks; ask for at least one")
     job = job_id(jobid)
     turned = False
-    for _ in range(_PATIENCE):
+    until = monotonic() + _PATIENCE_SECONDS
+    while True:
         try:
             picked, found = _take_next(ledger, job, count, run_id)
-        except (StaleAnswers, _Stale) as stale:
-            _refresh(ledger, job, stale)
+        except (LedgerConflict, _Stale) as problem:
+            _begin_anew(ledger, job, problem, until)
             continue
         if found:
             return found
@@ -49,7 +51,6 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
             if turned or not _turn_the_day(ledger, job):
                 return []
             turned = True
-    raise LedgerConflict(f"job {job} has very much to refuse just now; try again")
 
 
 def _take_next(ledger: Ledger, job: JobId, count: int, run_id: RunId | None) -> tuple[int, list[Claim]]:
@@ -81,19 +82,20 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
     """These chunks, whether they were planned or not; those that get a no come back with it."""
     job, wanted = job_id(jobid), list(dict.fromkeys(data_id(one) for one in dataids))
     refused: dict[DataId, Verdict] = {}
-    for _ in range(_PATIENCE):
+    until = monotonic() + _PATIENCE_SECONDS
+    while True:
         try:
             with ledger.transaction() as transaction:
                 require_job(transaction, job)
+                claims.give_way(transaction)
                 names = [one for one in wanted if one not in refused]
                 found, also_refused = _take_or_refuse(transaction, job, names, run_id)
-        except (StaleAnswers, _Stale) as stale:
-            _refresh(ledger, job, stale)
-            if isinstance(stale, _Stale):
-                refused |= {one.dataid: one for one in stale.misplaced}
+        except (LedgerConflict, _Stale) as problem:
+            _begin_anew(ledger, job, problem, until)
+            if isinstance(problem, _Stale):
+                refused |= {one.dataid: one for one in problem.misplaced}
             continue
         return Claimed(claims=tuple(found), refused=(*refused.values(), *also_refused))
-    raise LedgerConflict(f"the chunks {', '.join(wanted[:3])} of job {job} are wanted by many just now; try again")
 
 
 def _take_or_refuse(
@@ -132,17 +134,17 @@ def _looked_at(transaction: Transaction, taken: Sequence[Taken]) -> list[Claim]:
     return [replace(one.claim, manifests=pins(one.claim.verdict, manifests)) for one in taken]
 
 
-def _refresh(ledger: Ledger, job: JobId, stale: StaleAnswers | _Stale) -> None:
-    """Bring the answers of these chunks up to date, so that the next round passes them over or takes them."""
+def _begin_anew(ledger: Ledger, job: JobId, problem: LedgerConflict | _Stale, until: float) -> None:
+    """Bring the answers of changed chunks up to date, so that the next round passes them over or takes them."""
+    if monotonic() > until:
+        raise LedgerConflict(f"the chunks of job {job} are much in use just now; try again") from problem
     with ledger.transaction() as transaction:
-        if isinstance(stale, StaleAnswers):
-            claims.settle(transaction, job, [DataId(one) for one in stale.dataids])
-            return
-        if stale.changed:
-            claims.settle(transaction, job, stale.changed)
-        if stale.misplaced:
-            claims.record(transaction, job, stale.misplaced)
-            claims.block(transaction, job, stale.misplaced)
+        if isinstance(problem, StaleAnswers):
+            claims.settle(transaction, job, [DataId(one) for one in problem.dataids])
+        elif isinstance(problem, _Stale):
+            claims.settle(transaction, job, problem.changed)
+            claims.record(transaction, job, problem.misplaced)
+            claims.block(transaction, job, problem.misplaced)
 
 
 def _turn_the_day(ledger: Ledger, job: JobId) -> bool:

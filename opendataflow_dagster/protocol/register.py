@@ -25,7 +25,7 @@ def register(ledger: Ledger, datasets: Sequence[Dataset] = (), jobs: Sequence[Jo
         _refuse_two_producers(outputs)
         _refuse_cycles(inputs, outputs)
         changed = sum(registry.put_dataset(transaction, one) for one in datasets)
-        return changed + sum(registry.put_job(transaction, one) for one in jobs)
+        return changed + registry.put_jobs(transaction, jobs)
 
 
 def plan(ledger: Ledger, job: Job, dataids: Iterable[str]) -> int:

@@ -43,5 +43,5 @@ def abandon_run(ledger: Ledger, run_id: RunId, reason: str) -> int:
 
 
 def _short(reason: str) -> str:
-    text = reason.replace("\x00", "").strip() or "no reason was given"
+    text = reason.replace("\x00", "").encode(errors="replace").decode().strip() or "no reason was given"
     return text if len(text) <= _MAX_REASON else text[: _MAX_REASON - 3] + "..."

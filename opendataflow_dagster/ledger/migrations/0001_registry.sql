@@ -64,7 +64,7 @@ create table dataflow.job_policy (
     max_attempts  integer not null default 3 check (max_attempts >= 1),
     retry_delay   interval not null default '0' check (retry_delay >= '0'),
     -- A regular expression over the failure's reason; null: a failure waits for a person, only a crash is retried.
-    retry_on      text,
+    retry_on      text constraint retry_on_is_a_regular_expression check (('' ~ retry_on) is not null or retry_on is null),
     -- Chunks run strictly one after the other, and a failed one holds back the later ones.
     ordered       boolean not null default false,
     -- A chunk whose input was published anew is resubmitted by itself.

@@ -103,6 +103,12 @@ create table dataflow.data_manifest (
     constraint one_manifest_per_version unique (datasetid, dataid, version)
 );
 comment on table dataflow.data_manifest is 'The immutable record of each published version of a chunk.';
+create function dataflow.refuse_change() returns trigger language plpgsql as $$
+begin
+    raise exception '% is never changed', tg_table_name using hint = 'publish a new version';
+end
+$$;
+create trigger refuse_change before update on dataflow.data_manifest for each statement execute function dataflow.refuse_change();
 create index data_manifest_by_content on dataflow.data_manifest (datasetid, content_digest) where content_digest is not null;
 
 -- The code of the first no; null when all five are yes.

@@ -111,7 +111,7 @@ begin
                                       where n.datasetid = m.datasetid and n.content_digest = m.content_digest and n.dataid <> m.dataid))
         when 'OUT_OF_DATE' then (
             select format('%s is out of date: made from %s/%s version %s, current is version %s; resubmit it', chunk, o.datasetid, o.dataid,
-                          coalesce(o.used::text, 'none'), coalesce(o.current::text, 'none'))
+                          coalesce(o.used::text, 'of someone else'), coalesce(o.current::text, 'of someone else'))
               from dataflow.newer_inputs(m.inputs) o limit 1)
         when 'OUTSIDE' then format('%s is at %s, outside of its root %s; resubmit it in this environment', chunk, m.location, d.location)
         when 'NOTHING_THERE' then format('nothing is published for %s; wait for its producer', chunk)
@@ -127,17 +127,18 @@ begin
 end
 $$;
 
--- Which of these inputs (as a manifest records them) are not the current ones any more?
+-- Which of these inputs (as a manifest records them) are not the current ones any more? A chunk that is being made
+-- anew is the old one until that is published; one that was made READY without a manifest is another.
 create function dataflow.newer_inputs(p_inputs jsonb)
     returns table (datasetid text, dataid text, used integer, current integer)
     language sql stable
 begin atomic
-    select i.datasetid, i.dataid, i.version, n.version
+    select i.datasetid, i.dataid, i.version, (select max(n.version) from dataflow.data_manifest n where n.manifest_id = c.manifest_id)
       from jsonb_to_recordset(p_inputs) as i(datasetid text, dataid text, manifest_id bigint, version integer)
-     cross join lateral (select s.manifest_id from dataflow.datastatus s
-                          where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT'
-                            and s.manifest_id is not null and s.manifest_id is distinct from i.manifest_id offset 0) c
-      left join dataflow.data_manifest n on n.manifest_id = c.manifest_id;
+     cross join lateral (select bool_or(s.manifest_id is not distinct from i.manifest_id) as is_current, max(s.manifest_id) as manifest_id
+                           from dataflow.datastatus s
+                          where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT' offset 0) c
+     where not c.is_current;
 end;
 
 -- The first three of many reasons, and how many more there are.
@@ -156,8 +157,8 @@ begin atomic
     select chunk.dataid,
            case when i.ready is not null or w.unlisted is not null or w.earlier is not null then
                concat_ws('; ', dataflow.first_three(i.ready),
-                         'no input chunks of ' || w.unlisted || ' are known for it; plan the chunk',
-                         'the job is strictly ordered, and its earlier chunk ' || w.earlier || ' comes first') end,
+                         'no input chunks of ' || w.unlisted || ' are known for ' || p_jobid || '/' || chunk.dataid || '; plan the chunk',
+                         'job ' || p_jobid || ' is strictly ordered, and its chunk ' || w.earlier || ' comes before ' || chunk.dataid || '; finish or skip that one first') end,
            case when i.right_data is not null or o.right_data is not null or o.output_count = 0 then
                concat_ws('; ', dataflow.first_three(i.right_data), dataflow.first_three(o.right_data),
                          case when o.output_count = 0 then format('job %s has no OUT DataSet; register one', p_jobid) end) end,

@@ -193,21 +193,42 @@ begin
 end
 $$;
 
--- What a Job that ended, failed or was resubmitted leaves behind: the IN rows of its chunks. An input that
--- another running chunk of the Job reads too stays locked.
-create function dataflow.drop_in_rows(p_jobids text[], p_dataids text[]) returns void
+-- What a Job that ended, failed or was resubmitted leaves behind: the IN rows of its chunks. They are those of the
+-- inputs that it has, and of those that it had when it was claimed. An input that another running chunk of the
+-- Job reads, too, stays locked.
+create function dataflow.drop_in_rows(p_jobids text[], p_dataids text[], p_claim_ids bigint[]) returns void
     language plpgsql
 as $$
 begin
     delete from dataflow.datastatus
      where ctid = any (array(
            select i.ctid
-             from unnest(p_jobids, p_dataids) as c(jobid, dataid)
-            cross join lateral dataflow.inputs_of(c.jobid, c.dataid) x
+             from unnest(p_jobids, p_dataids, p_claim_ids) as c(jobid, dataid, claim_id)
+            cross join lateral (
+                  select n.datasetid, n.dataid, n.mapping from dataflow.inputs_of(c.jobid, c.dataid) n
+                  union all
+                  select o.datasetid, o.dataid, 'listed'
+                    from dataflow.claimed_inputs(c.jobid, c.dataid, c.claim_id) o
+                   where exists (select from dataflow.job j where j.jobid = c.jobid and j.mapping <> 'equal')) x
             cross join lateral (select s.ctid from dataflow.datastatus s
                                  where s.datasetid = x.datasetid and s.jobid = c.jobid and s.dataid = x.dataid and s.locktype = 'IN'
                                    for update) i
             where x.mapping = 'equal' or not dataflow.is_shared(c.jobid, c.dataid, x.datasetid, x.dataid)));
+end
+$$;
+
+-- The inputs that a claim has pinned.
+create function dataflow.claimed_inputs(p_jobid text, p_dataid text, p_claim_id bigint)
+    returns table (datasetid text, dataid text)
+    language plpgsql stable rows 10
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select i.datasetid, i.dataid
+      from dataflow.verdict v
+     cross join lateral jsonb_to_recordset(v.inputs) as i(datasetid text, dataid text)
+     where v.jobid = p_jobid and v.dataid = p_dataid and v.claim_id = p_claim_id;
 end
 $$;
 
@@ -217,11 +238,11 @@ create function dataflow.is_shared(p_jobid text, p_dataid text, p_input_dataseti
 as $$
 begin
     return exists (select from dataflow.job o
-                     join dataflow.datastatus s on s.datasetid = o.datasetid and s.jobid = o.jobid
-                                               and s.locktype = 'OUT' and s.status = 'RUNNING'
-                    where o.jobid = p_jobid and o.itemtype = 'OUT' and s.dataid <> p_dataid
-                      and exists (select from dataflow.inputs_of(p_jobid, s.dataid) y
-                                   where y.datasetid = p_input_datasetid and y.dataid = p_input_dataid));
+                    cross join lateral (select t.dataid, t.claim_id from dataflow.datastatus t
+                                         where t.datasetid = o.datasetid and t.jobid = o.jobid and t.locktype = 'OUT'
+                                           and t.claim_id is not null and t.dataid <> p_dataid offset 0) s
+                    cross join lateral dataflow.claimed_inputs(p_jobid, s.dataid, s.claim_id) x
+                    where o.jobid = p_jobid and o.itemtype = 'OUT' and x.datasetid = p_input_datasetid and x.dataid = p_input_dataid);
 end
 $$;
 
@@ -249,7 +270,7 @@ create function dataflow.keep_row() returns trigger
 as $$
 begin
     new.modified := now();
-    if tg_op = 'INSERT' then
+    if tg_op = 'INSERT' or new.dataid <> old.dataid or new.datasetid <> old.datasetid or new.jobid <> old.jobid then
         -- Here and not as a constraint, which every update of a status would pay for again.
         if btrim(new.dataid) = '' or octet_length(new.dataid) > 500 or not dataflow.is_name(new.datasetid) or not dataflow.is_name(new.jobid)
            or new.dataid ~ '[\u0001-\u001F\u007F-\u009F\u2028\u2029]' then
@@ -257,6 +278,8 @@ begin
                 using errcode = 'check_violation', constraint = 'ids_are_printable',
                       hint = 'at least one visible character, at most 500 bytes (names: 200), no control characters';
         end if;
+    end if;
+    if tg_op = 'INSERT' then
         return new;
     end if;
     if new.status is not distinct from old.status then
@@ -334,56 +357,63 @@ create function dataflow.after_update() returns trigger
     set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
-    datasetids    text[];
-    jobids        text[];
-    dataids       text[];
-    statuses      text[];
-    old_manifests bigint[];
-    new_manifests bigint[];
-    bad           record;
+    datasetids      text[];
+    jobids          text[];
+    dataids         text[];
+    statuses        text[];
+    claim_ids       bigint[];
+    old_manifests   bigint[];
+    new_manifests   bigint[];
+    read_datasetids text[];
+    read_dataids    text[];
+    bad             text;
 begin
     if not exists (select from new_rows) then
         return null;  -- an `insert ... on conflict do update` that only inserted
     end if;
-    -- A renewed lease is no change; all else is.
+    -- A renewed lease is no change; all else is. Whoever changes a key has taken one row away and made another.
     with changed as (
-        select n.*, o.status as old_status, o.claim_id as old_claim_id, o.manifest_id as old_manifest_id
+        select coalesce(n.datasetid, o.datasetid) as datasetid, coalesce(n.jobid, o.jobid) as jobid,
+               coalesce(n.dataid, o.dataid) as dataid, coalesce(n.locktype, o.locktype) as locktype, o.locktype as old_locktype,
+               o.status as old_status, n.status, coalesce(n.claim_id, o.claim_id) as claim_id, coalesce(n.attempt, o.attempt) as attempt,
+               coalesce(n.run_id, o.run_id) as run_id, o.manifest_id as old_manifest_id, n.manifest_id, n.reason,
+               -- For the producers and consumers of the chunk.
+               case when n.locktype = 'OUT' then n.status else 'GONE' end as out_status,
+               o.locktype = 'OUT' or n.locktype = 'OUT' as is_out,
+               n.locktype = 'OUT' and o.locktype = 'OUT' and n.status <> o.status
+               and o.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
+               and n.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
+               and not exists (select from dataflow.status_transition t where t.old_status = o.status and t.new_status = n.status) as is_bad
           from new_rows n
-          join old_rows o on o.datasetid = n.datasetid and o.jobid = n.jobid and o.dataid = n.dataid
-         where n.status is distinct from o.status or n.locktype <> o.locktype
-            or n.manifest_id is distinct from o.manifest_id or n.claim_id is distinct from o.claim_id
+          full join old_rows o on o.datasetid = n.datasetid and o.jobid = n.jobid and o.dataid = n.dataid
+         where n.status is distinct from o.status or n.locktype is distinct from o.locktype
+            or n.manifest_id is distinct from o.manifest_id or n.claim_id is distinct from o.claim_id or n.dataid is null or o.dataid is null
     ), recorded as (
         insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, new_status, claim_id, attempt, run_id,
                                           manifest_id, reason, login, actor)
-        select c.datasetid, c.jobid, c.dataid, c.locktype, c.old_status, c.status, coalesce(c.claim_id, c.old_claim_id), c.attempt,
-               c.run_id, c.manifest_id, c.reason, session_user, current_setting('dataflow.actor', true)
+        select c.datasetid, c.jobid, c.dataid, c.locktype, c.old_status, c.status, c.claim_id, c.attempt,
+               c.run_id, coalesce(c.manifest_id, c.old_manifest_id), c.reason, session_user, current_setting('dataflow.actor', true)
           from changed c
     )
-    select array_agg(c.datasetid), array_agg(c.jobid), array_agg(c.dataid), array_agg(c.status),
-           array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.old_manifest_id end),
-           array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.manifest_id end)
-      into datasetids, jobids, dataids, statuses, old_manifests, new_manifests
-      from changed c where c.locktype = 'OUT';
+    select array_agg(c.datasetid) filter (where c.is_out), array_agg(c.jobid) filter (where c.is_out),
+           array_agg(c.dataid) filter (where c.is_out), array_agg(c.out_status) filter (where c.is_out),
+           array_agg(c.claim_id) filter (where c.is_out),
+           array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.old_manifest_id end) filter (where c.is_out),
+           array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.manifest_id end) filter (where c.is_out),
+           array_agg(c.datasetid) filter (where c.old_locktype is distinct from c.locktype),
+           array_agg(c.dataid) filter (where c.old_locktype is distinct from c.locktype),
+           min(format('%s/%s cannot go from %s to %s', c.datasetid, c.dataid, c.old_status, c.status)) filter (where c.is_bad)
+      into datasetids, jobids, dataids, statuses, claim_ids, old_manifests, new_manifests, read_datasetids, read_dataids, bad
+      from changed c;
+    if bad is not null then
+        raise exception '%', bad using errcode = 'DF001', hint = 'set RESUBMIT to run it again';
+    end if;
     if datasetids is null then
         return null;
     end if;
 
-    select o.datasetid, o.dataid, o.status as old_status, n.status as new_status
-      into bad
-      from new_rows n
-      join old_rows o on o.datasetid = n.datasetid and o.jobid = n.jobid and o.dataid = n.dataid
-     where n.status <> o.status and n.locktype = 'OUT'
-       and o.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
-       and n.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
-       and not exists (select from dataflow.status_transition t where t.old_status = o.status and t.new_status = n.status)
-     limit 1;
-    if found then
-        raise exception '%/% cannot go from % to %', bad.datasetid, bad.dataid, bad.old_status, bad.new_status
-            using errcode = 'DF001', hint = 'set RESUBMIT to run it again';
-    end if;
-
-    perform dataflow.drop_in_rows(array_agg(c.jobid), array_agg(c.dataid))
-       from unnest(jobids, dataids, statuses) as c(jobid, dataid, status)
+    perform dataflow.drop_in_rows(array_agg(c.jobid), array_agg(c.dataid), array_agg(c.claim_id))
+       from unnest(jobids, dataids, claim_ids, statuses) as c(jobid, dataid, claim_id, status)
       where c.status is distinct from 'RUNNING' and c.status is distinct from 'PENDING';
 
     -- The outputs of a Job are made together: RESUBMIT of one is RESUBMIT of all.
@@ -403,6 +433,9 @@ begin
     if exists (select from unnest(old_manifests, new_manifests) as c(before, after) where c.before is not null or c.after is not null) then
         perform dataflow.keep_answers(datasetids, dataids, old_manifests, new_manifests);
     end if;
+    if read_datasetids is not null then
+        perform dataflow.keep_readers(read_datasetids, read_dataids);
+    end if;
     return null;
 end
 $$;
@@ -418,6 +451,7 @@ declare
     jobids     text[];
     dataids    text[];
     statuses   text[];
+    claim_ids  bigint[];
 begin
     insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, claim_id, attempt, run_id, manifest_id, login, actor)
     select o.datasetid, o.jobid, o.dataid, o.locktype, o.status, o.claim_id, o.attempt, o.run_id, o.manifest_id,
@@ -427,11 +461,11 @@ begin
     perform dataflow.keep_readers(array_agg(o.datasetid), array_agg(o.dataid))
        from old_rows o where o.locktype = 'IN' and o.manifest_id is null having count(*) > 0;
 
-    select array_agg(o.datasetid), array_agg(o.jobid), array_agg(o.dataid), array_agg('GONE'::text)
-      into datasetids, jobids, dataids, statuses
+    select array_agg(o.datasetid), array_agg(o.jobid), array_agg(o.dataid), array_agg('GONE'::text), array_agg(o.claim_id)
+      into datasetids, jobids, dataids, statuses, claim_ids
       from old_rows o where o.locktype = 'OUT';
     if datasetids is not null then
-        perform dataflow.drop_in_rows(jobids, dataids);
+        perform dataflow.drop_in_rows(jobids, dataids, claim_ids);
         perform dataflow.keep_runnable(datasetids, dataids, statuses);
     end if;
     return null;

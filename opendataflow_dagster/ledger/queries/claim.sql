@@ -5,7 +5,7 @@ select a.* from dataflow.ask(%(jobid)s, %(dataids)s::text[]) a
 -- name: record_verdicts
 -- Answers of a gate; one that is the same as the last is not stored again.
 insert into dataflow.verdict (jobid, dataid, ready, right_data, placed, valid, safe, code, inputs)
-select %(jobid)s, n.dataid, n.ready, n.right_data, n.placed, n.valid, n.safe,
+select distinct on (n.dataid) %(jobid)s, n.dataid, n.ready, n.right_data, n.placed, n.valid, n.safe,
        dataflow.code_of(n.ready, n.right_data, n.placed, n.valid, n.safe), n.inputs
   from unnest(%(dataids)s::text[], %(ready)s::text[], %(right_data)s::text[], %(placed)s::text[], %(valid)s::text[], %(safe)s::text[],
               %(inputs)s::jsonb[]) as n(dataid, ready, right_data, placed, valid, safe, inputs)
@@ -41,6 +41,10 @@ select t.* from dataflow.take(%(jobid)s, %(dataids)s::text[], %(run_id)s) t
 update dataflow.runnable r set blocked = n.code
   from unnest(%(dataids)s::text[], %(codes)s::text[]) as n(dataid, code)
  where r.jobid = %(jobid)s and r.dataid = n.dataid
+
+-- name: give_way
+-- Shorter than deadlock_timeout: who types a statement is never the victim of a claim.
+select set_config('lock_timeout', '200ms', true)
 
 -- name: settle
 -- Ask the five questions of these chunks again, and keep the answers in the runnable set.

@@ -13,3 +13,7 @@ insert into dataflow.migration (name, checksum) values (%(name)s, %(checksum)s)
 -- name: dataflow_roles
 -- Which of our roles the server has.
 select rolname from pg_roles where rolname in ('dataflow_reader', 'dataflow_operator', 'dataflow_admin')
+
+-- name: act_as
+-- Who the history names for the rest of the transaction.
+select set_config('dataflow.actor', %(actor)s, true)

@@ -1,0 +1,498 @@
+"""Many at once: real processes that meet at a barrier, and two transactions put into the worst order on purpose."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.synchronize import Barrier
+from typing import Any, Final, TypeAlias, TypeVar
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from opendataflow_dagster.ledger import claims as ledger_claims
+from opendataflow_dagster.ledger import registry
+from opendataflow_dagster.ledger.database import Ledger, Transaction
+from opendataflow_dagster.model.claim import Claim
+from opendataflow_dagster.model.dataset import Dataset
+from opendataflow_dagster.model.errors import NoGo
+from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
+from opendataflow_dagster.model.job import ALL, EQUAL, Job, ListedChunks
+from opendataflow_dagster.model.manifest import NewManifest
+from opendataflow_dagster.model.verdict import Code
+from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
+from opendataflow_dagster.protocol.heal import heal
+from opendataflow_dagster.protocol.hold import hold
+from opendataflow_dagster.protocol.publish import publish
+from opendataflow_dagster.protocol.register import plan
+from opendataflow_dagster.protocol.resubmit import resubmit
+from tests.factories import Flow, job, key
+from tests.invariants import assert_invariants
+
+PROCESSES: Final = multiprocessing.get_context("spawn")
+PATIENCE: Final = 120.0
+RESUBMIT_TYPED: Final = (
+    "update dataflow.datastatus set status = 'RESUBMIT' where datasetid = %s and dataid = %s and locktype = 'OUT'"
+)
+
+T = TypeVar("T")
+#: What a process does: it gets the barrier, and what else it was given.
+Act: TypeAlias = Callable[..., T]
+
+
+# Processes that begin together.
+
+
+def at_once(act: Act[T], *each: tuple[object, ...]) -> list[T]:
+    """What each process says, in the order of their arguments."""
+    barrier, said = PROCESSES.Barrier(len(each)), PROCESSES.Queue()
+    processes = [
+        PROCESSES.Process(target=_say, args=(said, place, act, barrier, given)) for place, given in enumerate(each)
+    ]
+    for process in processes:
+        process.start()
+    try:
+        answers = dict(said.get(timeout=PATIENCE) for _ in processes)
+    finally:
+        for process in processes:
+            process.join(timeout=5)
+            process.kill()
+    for answer in answers.values():
+        assert not isinstance(answer, _Failed), answer.text
+    return [answers[place] for place in range(len(each))]
+
+
+@dataclass(frozen=True)
+class _Failed:
+    text: str
+
+
+def _say(said: Any, place: int, act: Act[Any], barrier: Barrier, given: tuple[object, ...]) -> None:
+    try:
+        said.put((place, act(barrier, *given)))
+    except BaseException:
+        barrier.abort()
+        said.put((place, _Failed(traceback.format_exc())))
+
+
+def deadlocks(flow: Flow) -> int:
+    """Since ever; a session that has ended has reported all of its own."""
+    _wait_until(lambda: _count(flow, "select count(*) from pg_stat_activity where datname = current_database()") <= 2)
+    return _count(flow, "select deadlocks from pg_stat_database where datname = current_database()")
+
+
+def _count(flow: Flow, query: str, *values: object) -> int:
+    row = flow.psql.execute(query.encode(), values).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.005)
+
+
+def of_claim(claim: Claim, root: str) -> dict[DatasetId, NewManifest]:
+    return {one: NewManifest(location=f"{root}/{one}/claim-{claim.claim_id}", row_count=1) for one in claim.outputs}
+
+
+def announce_many(flow: Flow, datasetid: str, count: int) -> None:
+    flow.type(
+        "insert into dataflow.datastatus select %s, 'someone', n::text, 'OUT', 'READY', now() from generate_series(1, %s) n",
+        datasetid,
+        count,
+    )
+
+
+def external(name: str) -> Dataset:
+    return Dataset(datasetid=DatasetId(name))
+
+
+# Claims.
+
+
+def _claim_until_nothing_is_left(barrier: Barrier, url: str, count: int) -> list[tuple[str, int]]:
+    with Ledger(url, connections=1) as ledger:
+        found: list[tuple[str, int]] = []
+        barrier.wait()
+        while taken := claim_next(ledger, "clean", count):
+            found += [(one.dataid, one.claim_id) for one in taken]
+        return found
+
+
+def test_16_processes_claim_20000_chunks_each_exactly_once(flow: Flow) -> None:
+    flow.register("clean: raw -> tidy", raw=external("raw"))
+    announce_many(flow, "raw", 20_000)
+    before = deadlocks(flow)
+    lists = at_once(_claim_until_nothing_is_left, *((flow.url, (1, 7, 100)[n % 3]) for n in range(16)))
+    dataids = [dataid for found in lists for dataid, _ in found]
+    claim_ids = [claim_id for found in lists for _, claim_id in found]
+    assert len(dataids) == len(set(dataids)) == len(set(claim_ids)) == 20_000
+    recorded = flow.psql.execute(
+        "select dataid, claim_id from dataflow.chunk_event where datasetid = 'tidy' and new_status = 'RUNNING'"
+    ).fetchall()
+    assert sorted(recorded) == sorted(zip(dataids, claim_ids, strict=True))
+    assert deadlocks(flow) == before
+    assert_invariants(flow.psql)
+
+
+def _claim_by_name(barrier: Barrier, url: str, names: Sequence[str]) -> list[str]:
+    with Ledger(url, connections=1) as ledger:
+        said: list[str] = []
+        for name in names:
+            barrier.wait()
+            try:
+                claim(ledger, "load", name)
+                said.append("go")
+            except NoGo as refused:
+                said.append(refused.verdict.code or "")
+        return said
+
+
+@pytest.mark.parametrize("planned", [True, False])
+@pytest.mark.parametrize("outputs", ["raw", "left, right"])
+def test_two_claims_by_name_at_once_one_wins_the_other_says_locked(flow: Flow, planned: bool, outputs: str) -> None:
+    (load,) = flow.register(f"load: -> {outputs}")
+    names = [str(n) for n in range(40)]
+    if planned:
+        flow.plan(load, names)
+    before = deadlocks(flow)
+    said = at_once(_claim_by_name, (flow.url, names), (flow.url, names))
+    assert [sorted(both) for both in zip(*said, strict=True)] == [[Code.LOCKED, "go"]] * len(names)
+    assert deadlocks(flow) == before
+    assert_invariants(flow.psql)
+
+
+def _claim_many_by_name(barrier: Barrier, url: str, rounds: Sequence[Sequence[str]]) -> list[set[str]]:
+    with Ledger(url, connections=1) as ledger:
+        said: list[set[str]] = []
+        for names in rounds:
+            barrier.wait()
+            said.append({str(one.dataid) for one in claim_many(ledger, "load", names).claims})
+        return said
+
+
+def test_many_names_wanted_in_opposite_orders_are_each_claimed_once_without_a_deadlock(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    rounds = [[f"{turn}-{n}" for n in range(12)] for turn in range(15)]
+    before = deadlocks(flow)
+    one, other = at_once(_claim_many_by_name, (flow.url, rounds), (flow.url, [names[::-1] for names in rounds]))
+    for names, mine, theirs in zip(rounds, one, other, strict=True):
+        assert mine | theirs == set(names)
+        assert not mine & theirs
+    assert deadlocks(flow) == before
+    assert_invariants(flow.psql)
+
+
+# Crashes.
+
+
+def _claim_and_publish(barrier: Barrier, url: str, root: str, steps: Any) -> int:
+    """Tells what it does, so that it can be killed in the middle of it."""
+    made = 0
+    with Ledger(url, connections=1) as ledger:
+        barrier.wait()
+        while taken := claim_next(ledger, "clean", 5):
+            for one in taken:
+                if steps is not None:
+                    steps.send(made)
+                publish(ledger, one, of_claim(one, root))
+                made += 1
+    return made
+
+
+def test_a_claimer_killed_with_9_in_the_middle_loses_nothing(flow: Flow) -> None:
+    flow.register("clean: raw -> tidy", raw=external("raw"))
+    announce_many(flow, "raw", 300)
+    barrier, said = PROCESSES.Barrier(4), PROCESSES.Queue()
+    steps, of_victim = PROCESSES.Pipe(duplex=False)
+    for place in range(3):
+        PROCESSES.Process(
+            target=_say, args=(said, place, _claim_and_publish, barrier, (flow.url, str(flow.root), None)), daemon=True
+        ).start()
+    victim = PROCESSES.Process(
+        target=_claim_and_publish, args=(barrier, flow.url, str(flow.root), of_victim), daemon=True
+    )
+    victim.start()
+    while steps.recv() < 7:
+        pass
+    assert victim.pid is not None
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.join()
+    assert victim.exitcode == -signal.SIGKILL
+    for _ in range(3):
+        _, made = said.get(timeout=PATIENCE)
+        assert isinstance(made, int), made
+    _wait_until(
+        lambda: _count(flow, "select count(*) from pg_stat_activity where application_name = 'opendataflow'") == 0
+    )
+
+    lost = _count(flow, "select count(*) from dataflow.datastatus where datasetid = 'tidy' and status = 'RUNNING'")
+    assert 1 <= lost <= 5
+    assert_invariants(flow.psql)
+    flow.type("update dataflow.datastatus set lease_until = now() where claim_id is not null and locktype = 'OUT'")
+    assert len(heal(flow.ledger).resubmitted) == lost
+    again = claim_next(flow.ledger, "clean", 10)
+    assert len(again) == lost
+    assert {one.attempt for one in again} == {2}
+    for one in again:
+        publish(flow.ledger, one, of_claim(one, str(flow.root)))
+
+    statuses = flow.psql.execute("select status, count(*) from dataflow.datastatus where datasetid = 'tidy' group by 1")
+    assert statuses.fetchall() == [("READY", 300)]
+    versions = flow.psql.execute("select version, count(*) from dataflow.data_manifest group by 1")
+    assert versions.fetchall() == [(1, 300)]
+    assert flow.in_rows() == []
+    assert_invariants(flow.psql)
+
+
+# Wake-ups.
+
+
+def _publish_in_turn(barrier: Barrier, url: str, root: str, claims: Sequence[Claim]) -> None:
+    with Ledger(url, connections=1) as ledger:
+        for one in claims:
+            barrier.wait()
+            publish(ledger, one, of_claim(one, root))
+
+
+def test_two_inputs_published_at_the_same_moment_wake_their_consumer(flow: Flow) -> None:
+    flow.register("load: -> raw", "look: -> codes", "join: raw, codes -> joined")
+    names = [str(n) for n in range(1, 101)]
+    claims = [claim_many(flow.ledger, one, names).claims for one in ("load", "look")]
+    at_once(_publish_in_turn, *((flow.url, str(flow.root), each) for each in claims))
+    assert flow.runnable() == [("join", name) for name in names]
+    assert_invariants(flow.psql)
+
+
+MAPPINGS: Final = {"equal": EQUAL, "listed": ListedChunks(lambda dataid: [dataid]), "all": ALL}
+
+
+def consumer(mapping: str) -> Job:
+    """Made here in each process: a function of a mapping cannot be sent to it."""
+    return job("clean: raw -> tidy", raw=MAPPINGS[mapping])
+
+
+def _publish_in_rounds(barrier: Barrier, url: str, root: str, rounds: int) -> list[int]:
+    with Ledger(url, connections=1) as ledger:
+        for _ in range(rounds):
+            taken = claim(ledger, "load", "1")
+            barrier.wait()
+            publish(ledger, taken, of_claim(taken, root))
+            barrier.wait()  # the consumer has looked
+            resubmit(ledger, [key("raw/1")], by="ada")
+    return []
+
+
+def _ask_for_the_consumer_in_rounds(barrier: Barrier, url: str, mapping: str, act: str, rounds: int) -> list[int]:
+    asleep: list[int] = []
+    with Ledger(url, connections=1) as ledger, psycopg.connect(url, autocommit=True) as psql:
+        for turn in range(rounds):
+            if act == "resubmit":
+                psql.execute("update dataflow.datastatus set status = 'FAILED' where datasetid = 'tidy'")
+            else:
+                psql.execute("delete from dataflow.datastatus where datasetid = 'tidy'")
+                psql.execute("delete from dataflow.chunk_input")
+            barrier.wait()
+            if act == "resubmit":
+                psql.execute(RESUBMIT_TYPED, ("tidy", "1"))
+            else:
+                plan(ledger, consumer(mapping), ["1"])
+            _wait_until(
+                lambda: (
+                    psql.execute(
+                        "select from dataflow.datastatus where datasetid = 'raw' and status = 'READY'"
+                    ).rowcount
+                    == 1
+                )
+            )
+            if psql.execute("select from dataflow.runnable where jobid = 'clean' and dataid = '1'").rowcount == 0:
+                asleep.append(turn)
+            barrier.wait()
+    return asleep
+
+
+def _play(barrier: Barrier, act: Act[list[int]], *given: object) -> list[int]:
+    return act(barrier, *given)
+
+
+@pytest.mark.parametrize("mapping", sorted(MAPPINGS))
+@pytest.mark.parametrize("act", ["resubmit", "plan"])
+def test_an_input_published_at_the_moment_its_consumer_is_asked_for_wakes_it(
+    flow: Flow, mapping: str, act: str
+) -> None:
+    load, clean = flow.register("load: -> raw", consumer(mapping))
+    flow.plan(load, ["1"])
+    flow.plan(clean, ["1"])
+    _, asleep = at_once(
+        _play,
+        (_publish_in_rounds, flow.url, str(flow.root), 40),
+        (_ask_for_the_consumer_in_rounds, flow.url, mapping, act, 40),
+    )
+    assert asleep == []
+    assert_invariants(flow.psql)
+
+
+# Two transactions, the second of which begins its work before the first has committed.
+
+
+def between(flow: Flow, first: Callable[[Transaction], object], second: Callable[[], T]) -> T:
+    with psycopg.connect(flow.url, row_factory=dict_row) as connection, ThreadPoolExecutor(1) as pool:
+        first(Transaction(connection))
+        running = pool.submit(second)
+        blocked = "select count(*) from pg_stat_activity where %s = any (pg_blocking_pids(pid))"
+        _wait_until(lambda: running.done() or _count(flow, blocked, connection.info.backend_pid) > 0)
+        connection.commit()
+        return running.result(PATIENCE)
+
+
+def typed(statement: str, *values: object) -> Callable[[Transaction], object]:
+    return lambda transaction: transaction._connection.execute(statement.encode(), values)
+
+
+def typed_resubmit(chunk: str) -> Callable[[Transaction], object]:
+    return typed(RESUBMIT_TYPED, *chunk.split("/"))
+
+
+def alone(flow: Flow, act: Callable[[Transaction], object]) -> Callable[[], object]:
+    """The same act in a transaction of its own."""
+
+    def committed() -> object:
+        with psycopg.connect(flow.url, row_factory=dict_row) as connection:
+            return act(Transaction(connection))
+
+    return committed
+
+
+def publishes(flow: Flow, claim: Claim, content: str | None = None) -> Callable[[Transaction], object]:
+    made = {one: flow.manifest(claim, one, content) for one in claim.outputs}
+    return lambda transaction: ledger_claims.publish(transaction, [(claim, made)])
+
+
+def takes(jobid: str, dataid: str) -> Callable[[Transaction], object]:
+    return lambda transaction: ledger_claims.take_named(transaction, JobId(jobid), [DataId(dataid)], None)
+
+
+def test_a_lease_renewed_while_its_chunk_is_published_does_not_keep_it_from_becoming_ready(flow: Flow) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["1"])
+    mine = claim(flow.ledger, "load", "1")
+    between(flow, lambda transaction: ledger_claims.renew(transaction, [mine]), lambda: flow.publish(mine))
+    assert flow.status("raw/1") == "READY"
+    assert flow.chunk("raw/1").version == 1
+    assert_invariants(flow.psql)
+
+
+@pytest.mark.parametrize("output", ["left", "right"])
+def test_a_lease_renewed_while_it_is_taken_away_does_not_save_it(flow: Flow, output: str) -> None:
+    (load,) = flow.register("load: -> left, right")
+    flow.plan(load, ["1"])
+    mine = claim(flow.ledger, "load", "1")
+    between(
+        flow,
+        lambda transaction: ledger_claims.renew(transaction, [mine]),
+        alone(flow, typed_resubmit(f"{output}/1")),
+    )
+    assert [flow.status("left/1"), flow.status("right/1")] == ["RESUBMIT", "RESUBMIT"]
+    assert_invariants(flow.psql)
+
+
+def test_a_chunk_held_while_its_input_is_published_anew_is_not_runnable(flow: Flow) -> None:
+    load, clean = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(load, ["1"])
+    flow.plan(clean, ["1"])
+    flow.produce("load", "1")
+    flow.type(RESUBMIT_TYPED, "raw", "1")
+    again = claim(flow.ledger, "load", "1")
+    between(flow, publishes(flow, again), lambda: hold(flow.ledger, [key("tidy/1")], by="ada"))
+    assert flow.runnable() == []
+    assert_invariants(flow.psql)
+
+
+@pytest.mark.parametrize("mapping", sorted(MAPPINGS))
+@pytest.mark.parametrize("first", ["plan", "publish"])
+def test_a_consumer_planned_while_its_input_is_published_is_runnable(flow: Flow, mapping: str, first: str) -> None:
+    load, clean = flow.register("load: -> raw", consumer(mapping))
+    flow.plan(load, ["1"])
+    publishing = publishes(flow, claim(flow.ledger, "load", "1"))
+
+    def planning(transaction: Transaction) -> object:
+        return registry.plan_chunks(transaction, clean, [DataId("1")])
+
+    before, after = (planning, publishing) if first == "plan" else (publishing, planning)
+    between(flow, before, alone(flow, after))
+    assert flow.runnable() == [("clean", "1")]
+    assert_invariants(flow.psql)
+
+
+@pytest.mark.parametrize("mapping", sorted(MAPPINGS))
+@pytest.mark.parametrize("first", ["resubmit", "publish"])
+def test_a_consumer_resubmitted_while_its_input_is_published_is_runnable(flow: Flow, mapping: str, first: str) -> None:
+    load, clean = flow.register("load: -> raw", consumer(mapping))
+    flow.plan(load, ["1"])
+    flow.plan(clean, ["1"])
+    flow.type("update dataflow.datastatus set status = 'FAILED' where datasetid = 'tidy'")
+    publishing, asking = publishes(flow, claim(flow.ledger, "load", "1")), typed_resubmit("tidy/1")
+    before, after = (asking, publishing) if first == "resubmit" else (publishing, asking)
+    between(flow, before, alone(flow, after))
+    assert flow.runnable() == [("clean", "1")]
+    assert_invariants(flow.psql)
+
+
+@pytest.mark.parametrize("first", ["lost", "published"])
+def test_an_input_lost_while_the_other_is_published_does_not_wake_their_consumer(flow: Flow, first: str) -> None:
+    flow.register("load: -> raw", "look: -> codes", "join: raw, codes -> joined")
+    flow.produce("load", "1")
+    publishing, losing = publishes(flow, claim(flow.ledger, "look", "1")), typed_resubmit("raw/1")
+    before, after = (losing, publishing) if first == "lost" else (publishing, losing)
+    between(flow, before, alone(flow, after))
+    assert flow.runnable() == [("load", "1")]
+    assert_invariants(flow.psql)
+
+
+def test_the_same_content_published_twice_at_the_same_moment_is_refused_to_both_consumers(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    one, other = (publishes(flow, claim(flow.ledger, "load", dataid), "yesterday's file") for dataid in ("1", "2"))
+    between(flow, one, alone(flow, other))
+    for dataid in ("1", "2"):
+        with pytest.raises(NoGo) as refused:
+            claim(flow.ledger, "clean", dataid)
+        assert refused.value.verdict.code is Code.WRONG_DATA
+    assert_invariants(flow.psql)
+
+
+def test_a_chunk_is_not_written_while_a_consumer_that_came_at_the_same_moment_reads_it_in_place(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
+    flow.plan(job("load: -> raw"), ["1"])
+    flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw'")
+    between(flow, takes("clean", "1"), alone(flow, typed_resubmit("raw/1")))
+    assert flow.in_rows() == [("raw", "clean", "1")]
+    assert claim_next(flow.ledger, "load") == []
+    with pytest.raises(NoGo) as refused:
+        claim(flow.ledger, "load", "1")
+    assert refused.value.verdict.code is Code.LOCKED
+    assert_invariants(flow.psql)
+
+
+@pytest.mark.parametrize("first", ["claim", "publish"])
+def test_a_shared_input_stays_locked_for_the_chunk_that_is_claimed_while_another_is_published(
+    flow: Flow, first: str
+) -> None:
+    (daily,) = flow.register(job("daily: raw -> day", raw=ListedChunks(lambda _: ["a"])), raw=external("raw"))
+    flow.announce("raw/a")
+    flow.plan(daily, ["1", "2"])
+    publishing, claiming = publishes(flow, claim(flow.ledger, "daily", "1")), takes("daily", "2")
+    before, after = (claiming, publishing) if first == "claim" else (publishing, claiming)
+    between(flow, before, alone(flow, after))
+    assert [flow.status("day/1"), flow.status("day/2")] == ["READY", "RUNNING"]
+    assert flow.in_rows() == [("raw", "daily", "a")]
+    assert_invariants(flow.psql)
