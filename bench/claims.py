@@ -93,7 +93,7 @@ FULL = Scale(
     batches=32,
     looks=200,
 )
-QUICK = Scale(sizes=(10_000, 100_000), claimers=(1, 4), publishers=(1, 4), rounds=5, singles=160, batches=16, looks=50)
+QUICK = Scale(sizes=(10_000, 100_000), claimers=(1, 4), publishers=(1, 4), rounds=5, singles=100, batches=12, looks=50)
 SMOKE = Scale(sizes=(1_000, 2_000), claimers=(1, 4), publishers=(1,), rounds=1, singles=8, batches=4, looks=3)
 
 

@@ -1,8 +1,10 @@
-"""What is true of the whole ledger between any two transactions, whoever made them: each rule, and who breaks it."""
+"""The whole ledger: what is true of it between any two transactions, whoever made them; its state, kept and put back."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 import psycopg
 from psycopg.rows import tuple_row
@@ -111,3 +113,63 @@ def assert_invariants(connection: psycopg.Connection[Any]) -> None:
 
 def _some(rows: set[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted(rows, key=str)[:5]
+
+
+#: For each table its rows, but for what a clock has written.
+Snapshot: TypeAlias = dict[str, list[str]]
+
+_TIMES: Final = frozenset(
+    {"modified", "lease_until", "since", "at", "asked", "published", "started", "ended", "applied"}
+)
+
+
+def snapshot(connection: psycopg.Connection[Any]) -> Snapshot:
+    return {
+        table: sorted(
+            str(row) for row in connection.execute(f"select {', '.join(columns)} from dataflow.{table}".encode())
+        )
+        for table, columns in _columns(connection, _TIMES)
+    }
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The state at one moment, in tables of its own, to begin anew from there: quicker than to make it again."""
+
+    connection: psycopg.Connection[Any]
+    tables: Sequence[tuple[str, str]]
+    sequences: Sequence[tuple[str, int]]
+
+    @classmethod
+    def of(cls, connection: psycopg.Connection[Any]) -> Kept:
+        tables = [(table, ", ".join(columns)) for table, columns in _columns(connection)]
+        connection.execute("drop schema if exists kept cascade; create schema kept")
+        for table, columns in tables:
+            connection.execute(f"create table kept.{table} as select {columns} from dataflow.{table}".encode())
+        found = connection.execute(
+            "select format('%I.%I', schemaname, sequencename), last_value from pg_sequences "
+            "where schemaname = 'dataflow' and last_value is not null"
+        )
+        return cls(connection, tables, found.fetchall())
+
+    def put_back(self) -> None:
+        """As if nothing had happened since: no trigger sees it."""
+        with self.connection.transaction():
+            self.connection.execute("set local session_replication_role = replica")
+            for table, columns in self.tables:
+                self.connection.execute(f"delete from dataflow.{table}".encode())
+                self.connection.execute(
+                    f"insert into dataflow.{table} ({columns}) overriding system value table kept.{table}".encode()
+                )
+            for sequence, last_value in self.sequences:
+                self.connection.execute("select setval(%s, %s)", (sequence, last_value))
+
+
+def _columns(connection: psycopg.Connection[Any], but: frozenset[str] = frozenset()) -> list[tuple[str, list[str]]]:
+    """Of each table of the ledger, without those that Postgres generates."""
+    found = connection.execute(
+        "select c.relname, array_agg(a.attname::text order by a.attnum) from pg_class c "
+        "join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' "
+        "where c.relnamespace = 'dataflow'::regnamespace and c.relkind = 'r' group by 1 order by 1"
+    )
+    return [(table, [one for one in columns if one not in but]) for table, columns in found]

@@ -93,14 +93,11 @@ def assert_go(flow: Flow, jobid: str, dataid: str) -> Claim:
     return claim(flow.ledger, jobid, dataid)
 
 
-def rows_of_chunks(flow: Flow) -> list[object]:
+def rows_of_chunks(flow: Flow) -> list[tuple[object, ...]]:
     """What a claim would change."""
     tables = ("datastatus", "data_manifest", "chunk_event", "chunk_input", "job_run")
-    return [
-        row[0]
-        for table in tables
-        for row in flow.psql.execute(f"select to_jsonb(t) from dataflow.{table} t order by to_jsonb(t)::text".encode())
-    ]
+    looks = [f"select '{name}', to_jsonb(t)::text from dataflow.{name} t" for name in tables]
+    return flow.psql.execute(f"{' union all '.join(looks)} order by 1, 2".encode()).fetchall()
 
 
 def stored_verdicts(flow: Flow, jobid: str, dataid: str) -> list[Verdict]:
@@ -394,6 +391,56 @@ def test_an_input_made_from_an_older_version_is_out_of_date_until_it_is_resubmit
     assert_go(flow, "report", "1")
 
 
+def test_an_input_made_from_foreign_data_is_out_of_date_when_that_gets_its_first_version(flow: Flow) -> None:
+    flow.register(
+        "load: -> raw",
+        "clean: raw -> tidy",
+        "report: tidy -> pages",
+        raw=replace(flow.dataset("raw"), foreign_ready="trusted"),
+    )
+    flow.announce("raw/1", jobid="load")
+    flow.produce("clean", "1")
+    publish_anew(flow, "raw/1", "load")
+    assert_no(flow, "report", "1", Code.WRONG_DATA, "tidy/1 is out of date: made from raw/1", "current is version 1")
+    publish_anew(flow, "tidy/1", "clean")
+    assert_go(flow, "report", "1")
+
+
+def test_an_out_of_date_chunk_is_healed_by_itself_where_its_job_cascades(flow: Flow) -> None:
+    load, _, _ = flow.register("load: -> raw", job("clean: raw -> tidy", Policy(cascade=True)), "report: tidy -> pages")
+    flow.plan(load, ["1"])
+    flow.produce("load", "1")
+    flow.produce("clean", "1")
+    assert heal(flow.ledger).cascaded == ()
+    publish_anew(flow, "raw/1", "load")
+    assert heal(flow.ledger).cascaded == (key("tidy/1"),)
+    flow.produce("clean", "1")
+    assert_go(flow, "report", "1")
+
+
+def test_resubmit_downstream_heals_all_that_was_made_from_a_chunk(flow: Flow) -> None:
+    load, _, days, total = flow.register(
+        "load: -> raw",
+        "clean: raw -> tidy",
+        job("days: tidy -> dates", tidy=ListedChunks(lambda _: ["1"])),
+        job("total: dates -> sums", dates=ALL),
+    )
+    flow.plan(load, ["1", "2"])
+    for jobid, dataid in (("load", "1"), ("load", "2"), ("clean", "1"), ("clean", "2")):
+        flow.produce(jobid, dataid)
+    flow.plan(days, ["a"])
+    flow.produce("days", "a")
+    flow.plan(total, ["z"])
+    flow.produce("total", "z")
+    done = resubmit(flow.ledger, [key("raw/1")], by="ada", with_downstream=True)
+    assert {str(one) for one in done.chunks} == {"raw/1", "tidy/1", "dates/a", "sums/z"}
+    assert (flow.status("raw/2"), flow.status("tidy/2")) == ("READY", "READY")
+    for jobid, dataid in (("load", "1"), ("clean", "1"), ("days", "a"), ("total", "z")):
+        (taken,) = claim_next(flow.ledger, jobid, 10)
+        assert taken.dataid == dataid
+        flow.publish(taken)
+
+
 def test_an_input_made_from_data_that_a_foreign_client_has_replaced_is_out_of_date(flow: Flow) -> None:
     load, _, _ = flow.register(
         "load: -> raw",
@@ -441,6 +488,42 @@ def test_a_job_that_plain_sql_made_without_an_output_cannot_run(flow: Flow) -> N
     flow.type("insert into dataflow.job (jobid, itemtype, datasetid) values ('clean', 'IN', 'raw')")
     flow.announce("raw/1")
     assert_no(flow, "clean", "1", Code.WRONG_DATA, "job clean has no OUT DataSet; register one")
+
+
+@pytest.mark.parametrize("gone", ["raw", "tidy"])
+def test_a_dataset_that_was_registered_and_is_no_more_is_wrong_data(flow: Flow, gone: str) -> None:
+    foreign_input(flow)
+    flow.announce("raw/1")
+    assert flow.runnable() == [("clean", "1")]
+    flow.type("delete from dataflow.dataset where datasetid = %s", gone)
+    assert_no(flow, "clean", "1", Code.WRONG_DATA, f"DataSet {gone} is not registered; register it")
+
+
+def test_a_job_that_has_become_strictly_ordered_is_so_at_once(flow: Flow) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["9", "10"])
+    first = claim(flow.ledger, "load", "9")
+    flow.register(job("load: -> raw", Policy(ordered=True)))
+    assert_no(flow, "load", "10", Code.DATA_NOT_READY, "9", "strictly ordered")
+    flow.publish(first)
+    assert_go(flow, "load", "10")
+
+
+def test_a_job_that_is_strictly_ordered_no_more_is_so_at_once(flow: Flow) -> None:
+    (load,) = flow.register(job("load: -> raw", Policy(ordered=True)))
+    flow.plan(load, ["9", "10"])
+    claim(flow.ledger, "load", "9")
+    flow.register("load: -> raw")
+    assert [one.dataid for one in claim_next(flow.ledger, "load", 10)] == ["10"]
+
+
+def test_an_input_that_was_listed_by_hand_is_waited_for(flow: Flow) -> None:
+    (days,) = flow.register(job("days: hours -> dates", hours=ListedChunks(lambda _: ["1"])), hours=external("hours"))
+    flow.announce("hours/1")
+    flow.plan(days, ["a"])
+    assert flow.runnable() == [("days", "a")]
+    flow.type("insert into dataflow.chunk_input values ('days', 'a', 'hours', '2')")
+    assert_no(flow, "days", "a", Code.DATA_NOT_READY, "hours/2 is not there")
 
 
 # ---- PLACED

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import random
 import signal
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
@@ -22,15 +25,15 @@ from opendataflow_dagster.ledger import registry
 from opendataflow_dagster.ledger.database import Ledger, Transaction
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.errors import NoGo
+from opendataflow_dagster.model.errors import LedgerConflict, NoGo
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import ALL, EQUAL, Job, ListedChunks
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.heal import heal
-from opendataflow_dagster.protocol.hold import hold
-from opendataflow_dagster.protocol.publish import publish
+from opendataflow_dagster.protocol.hold import hold, unhold
+from opendataflow_dagster.protocol.publish import Made, publish, publish_many
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.resubmit import resubmit
 from tests.factories import Flow, job, key
@@ -84,8 +87,14 @@ def _say(said: Any, place: int, act: Act[Any], barrier: Barrier, given: tuple[ob
 
 def deadlocks(flow: Flow) -> int:
     """Since ever; a session that has ended has reported all of its own."""
-    _wait_until(lambda: _count(flow, "select count(*) from pg_stat_activity where datname = current_database()") <= 2)
+    _wait_for_the_others_to_end(flow)
     return _count(flow, "select deadlocks from pg_stat_database where datname = current_database()")
+
+
+def _wait_for_the_others_to_end(flow: Flow) -> None:
+    """All sessions but those of the test itself: one of a person, and an idle one of the ledger."""
+    sessions = "select count(*) from pg_stat_activity where datname = current_database()"
+    _wait_until(lambda: _count(flow, sessions) <= 2)
 
 
 def _count(flow: Flow, query: str, *values: object) -> int:
@@ -107,7 +116,8 @@ def of_claim(claim: Claim, root: str) -> dict[DatasetId, NewManifest]:
 
 def announce_many(flow: Flow, datasetid: str, count: int) -> None:
     flow.type(
-        "insert into dataflow.datastatus select %s, 'someone', n::text, 'OUT', 'READY', now() from generate_series(1, %s) n",
+        "insert into dataflow.datastatus "
+        "select %s, 'someone', n::text, 'OUT', 'READY', now() from generate_series(1, %s) n",
         datasetid,
         count,
     )
@@ -201,7 +211,7 @@ def _claim_and_publish(barrier: Barrier, url: str, root: str, steps: Any) -> int
     made = 0
     with Ledger(url, connections=1) as ledger:
         barrier.wait()
-        while taken := claim_next(ledger, "clean", 5):
+        while taken := claim_next(ledger, "clean", 20):
             for one in taken:
                 if steps is not None:
                     steps.send(made)
@@ -232,16 +242,14 @@ def test_a_claimer_killed_with_9_in_the_middle_loses_nothing(flow: Flow) -> None
     for _ in range(3):
         _, made = said.get(timeout=PATIENCE)
         assert isinstance(made, int), made
-    _wait_until(
-        lambda: _count(flow, "select count(*) from pg_stat_activity where application_name = 'opendataflow'") == 0
-    )
+    _wait_for_the_others_to_end(flow)
 
     lost = _count(flow, "select count(*) from dataflow.datastatus where datasetid = 'tidy' and status = 'RUNNING'")
-    assert 1 <= lost <= 5
+    assert 1 <= lost <= 20
     assert_invariants(flow.psql)
     flow.type("update dataflow.datastatus set lease_until = now() where claim_id is not null and locktype = 'OUT'")
     assert len(heal(flow.ledger).resubmitted) == lost
-    again = claim_next(flow.ledger, "clean", 10)
+    again = claim_next(flow.ledger, "clean", 100)
     assert len(again) == lost
     assert {one.attempt for one in again} == {2}
     for one in again:
@@ -282,6 +290,9 @@ def consumer(mapping: str) -> Job:
     return job("clean: raw -> tidy", raw=MAPPINGS[mapping])
 
 
+RAW_IS_READY: Final = "select from dataflow.datastatus where datasetid = 'raw' and status = 'READY'"
+
+
 def _publish_in_rounds(barrier: Barrier, url: str, root: str, rounds: int) -> list[int]:
     with Ledger(url, connections=1) as ledger:
         for _ in range(rounds):
@@ -307,22 +318,11 @@ def _ask_for_the_consumer_in_rounds(barrier: Barrier, url: str, mapping: str, ac
                 psql.execute(RESUBMIT_TYPED, ("tidy", "1"))
             else:
                 plan(ledger, consumer(mapping), ["1"])
-            _wait_until(
-                lambda: (
-                    psql.execute(
-                        "select from dataflow.datastatus where datasetid = 'raw' and status = 'READY'"
-                    ).rowcount
-                    == 1
-                )
-            )
+            _wait_until(lambda: psql.execute(RAW_IS_READY).rowcount == 1)
             if psql.execute("select from dataflow.runnable where jobid = 'clean' and dataid = '1'").rowcount == 0:
                 asleep.append(turn)
             barrier.wait()
     return asleep
-
-
-def _play(barrier: Barrier, act: Act[list[int]], *given: object) -> list[int]:
-    return act(barrier, *given)
 
 
 @pytest.mark.parametrize("mapping", sorted(MAPPINGS))
@@ -334,11 +334,110 @@ def test_an_input_published_at_the_moment_its_consumer_is_asked_for_wakes_it(
     flow.plan(load, ["1"])
     flow.plan(clean, ["1"])
     _, asleep = at_once(
-        _play,
+        _play_a_part,
         (_publish_in_rounds, flow.url, str(flow.root), 40),
         (_ask_for_the_consumer_in_rounds, flow.url, mapping, act, 40),
     )
     assert asleep == []
+    assert_invariants(flow.psql)
+
+
+# Publishers, operators and healers.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """How often an act had to give way: to a deadlock, or before one."""
+
+    deadlocks: int
+    others: int
+
+
+def _publish_batches(barrier: Barrier, url: str, root: str, seed: int) -> Tally:
+    chance, gave_way = random.Random(seed), Counter[str]()  # noqa: S311 - no secret, the same in each run
+    with Ledger(url, connections=1) as ledger:
+        barrier.wait()
+        for _ in range(60):
+            with _counted(gave_way):
+                taken = claim_next(ledger, chance.choice(("load", "clean")), 12)
+                publish_many(ledger, [Made(claim=one, manifests=of_claim(one, root)) for one in taken])
+    return _tally(gave_way)
+
+
+def _operate(barrier: Barrier, url: str, names: Sequence[str], seed: int) -> Tally:
+    """Types many rows in one transaction, in an order of its own; holds, and lets go."""
+    chance, gave_way = random.Random(seed), Counter[str]()  # noqa: S311 - no secret, the same in each run
+    with Ledger(url, connections=1) as ledger, psycopg.connect(url, autocommit=True) as psql:
+        barrier.wait()
+        for _ in range(40):
+            some = [(chance.choice(("raw", "tidy", "extra")), name) for name in chance.sample(names, 8)]
+            keys = [key("/".join(chunk)) for chunk in some]
+            with _counted(gave_way), psql.transaction():
+                for chunk in some:
+                    psql.execute(RESUBMIT_TYPED, chunk)
+            with _counted(gave_way):
+                hold(ledger, keys[:3], by="ada")
+            let_go = False
+            while not let_go:
+                with _counted(gave_way):
+                    unhold(ledger, keys[:3], by="ada")
+                    let_go = True
+    return _tally(gave_way)
+
+
+def _heal_on_and_on(barrier: Barrier, url: str) -> Tally:
+    gave_way = Counter[str]()
+    with Ledger(url, connections=1) as ledger:
+        barrier.wait()
+        for turn in range(20):
+            with _counted(gave_way):
+                heal(ledger, rebuild=turn % 4 == 3)
+    return _tally(gave_way)
+
+
+@contextlib.contextmanager
+def _counted(gave_way: Counter[str]) -> Iterator[None]:
+    """A verb may say LedgerConflict, and a person may see a deadlock; anything else is an error."""
+    try:
+        yield
+    except (LedgerConflict, psycopg.errors.DeadlockDetected) as error:
+        gave_way["deadlock" if "deadlock" in str(error) else "other"] += 1
+
+
+def _tally(gave_way: Counter[str]) -> Tally:
+    return Tally(deadlocks=gave_way["deadlock"], others=gave_way["other"])
+
+
+def _play_a_part(barrier: Barrier, act: Act[T], *given: object) -> T:
+    return act(barrier, *given)
+
+
+def test_concurrent_publishers_and_operators_do_not_deadlock(flow: Flow) -> None:
+    load, clean = flow.register("load: -> raw", "clean: raw -> tidy, extra")
+    names = [str(n) for n in range(60)]
+    flow.plan(load, names)
+    flow.plan(clean, names)
+    before = deadlocks(flow)
+    tallies: list[Tally] = at_once(
+        _play_a_part,
+        *((_publish_batches, flow.url, str(flow.root), seed) for seed in range(3)),
+        *((_operate, flow.url, names, seed) for seed in range(2)),
+        (_heal_on_and_on, flow.url),
+    )
+    print("gave way:", tallies)  # noqa: T201 - pytest shows it when the test fails, and with -s
+    # What Postgres calls a deadlock was told to somebody, as something to try again.
+    assert deadlocks(flow) - before == sum(one.deadlocks for one in tallies)
+    assert_invariants(flow.psql)
+
+    # Nothing is lost: the normal flow brings every chunk to READY.
+    flow.type("update dataflow.datastatus set lease_until = now() where claim_id is not null and locktype = 'OUT'")
+    heal(flow.ledger)
+    flow.type("update dataflow.datastatus set status = 'RESUBMIT' where status = 'FAILED'")
+    for jobid in ("load", "clean"):
+        while taken := claim_next(flow.ledger, jobid, 100):
+            publish_many(flow.ledger, [Made(claim=one, manifests=of_claim(one, str(flow.root))) for one in taken])
+    statuses = flow.psql.execute("select status, count(*) from dataflow.datastatus group by 1").fetchall()
+    assert statuses == [("READY", 180)]
     assert_invariants(flow.psql)
 
 

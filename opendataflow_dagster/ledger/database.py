@@ -81,6 +81,7 @@ class Ledger:
         #: Jobs whose inputs have files, which a claim must look at before its transaction ends. Only a memory, to
         #: save the others a round trip.
         self.jobs_with_files: set[str] = set()
+        self._url = url
         self._server = _server_of(url)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url,
@@ -122,11 +123,24 @@ class Ledger:
         try:
             with self._pool.connection() as connection:
                 yield connection
+        except PoolTimeout:
+            raise self._why_no_connection() from None
         except psycopg.Error as error:
-            if isinstance(error, psycopg.OperationalError) and not isinstance(error, PoolTimeout):
+            if isinstance(error, psycopg.OperationalError):
                 # The other idle connections are probably dead as well; the next verb gets a living one.
                 self._pool.check()
             raise self._in_our_words(error) from error
+
+    def _why_no_connection(self) -> OpenDataFlowError:
+        """The pool does not say. Either the server refuses, or our own connections are all in use."""
+        try:
+            psycopg.connect(self._url, connect_timeout=5).close()
+        except psycopg.Error as error:
+            return self._in_our_words(error)
+        return LedgerConflict(
+            f"all connections of this process to the ledger at {self._server} are in use; "
+            f"try again, or give the Ledger more connections"
+        )
 
     def _configure(self, connection: Connection) -> None:
         # One plan for each statement, by index: planning a claim costs more than running it, and a plan that was made
@@ -177,8 +191,15 @@ def in_database(url: str, name: str) -> str:
 
 
 def _server_of(url: str) -> str:
-    """Where it is, without user and password."""
-    parts: dict[str, Any] = conninfo_to_dict(url)
+    """Where it is, without user and password; an URL that cannot be read is not repeated in the error."""
+    try:
+        parts: dict[str, Any] = conninfo_to_dict(url)
+        int(parts.get("port", 5432))
+    except (psycopg.Error, ValueError):
+        raise InvalidInput(
+            "the database URL cannot be read; write it as postgresql://user:password@host:port/database, "
+            "with special characters percent-encoded"
+        ) from None
     return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
 

@@ -44,12 +44,14 @@ def script() -> str:
     recorded = (
         f"insert into dataflow.migration (name, checksum) values ('{one.name}', '{one.checksum}');" for one in migrations()
     )
-    parts = ["begin;", _PREPARE, *(f"-- {one.name}\n{one.text}" for one in migrations()), *recorded, "commit;"]
+    parts = ["begin;", _PREPARE, *(f"-- {one.name}\n{one.text}" for one in migrations()), *recorded, _roles(), "commit;"]
     return "\n".join(parts) + "\n"
 
 
 def install(ledger: Ledger, upto: str | None = None) -> tuple[str, ...]:
     """Apply what is missing (as far as the migration `upto`), and say what was applied. Any number may do so at once."""
+    if upto is not None and upto not in {one.name for one in migrations()}:
+        raise SchemaMismatch(f"there is no migration {upto}; choose one of {', '.join(one.name for one in migrations())}")
     with ledger.transaction() as transaction:
         transaction.run_text(_PREPARE.encode())
         report = _report(transaction)
@@ -62,6 +64,8 @@ def install(ledger: Ledger, upto: str | None = None) -> tuple[str, ...]:
                 applied.append(migration.name)
             if migration.name == upto:
                 break
+        if upto in (None, migrations()[-1].name):
+            transaction.run_text(_roles().encode())
         return tuple(applied)
 
 
@@ -69,7 +73,7 @@ def verify(ledger: Ledger) -> SchemaReport:
     """What of the schema is there. Changes nothing."""
     with ledger.transaction() as transaction:
         if not transaction.one("has_migrations")["found"]:
-            return _compare({}, set())
+            return _compare({}, _existing_roles(transaction))
         return _report(transaction)
 
 
@@ -87,8 +91,15 @@ create table if not exists dataflow.migration (
 
 def _report(transaction: Transaction) -> SchemaReport:
     recorded = {row["name"]: row["checksum"] for row in transaction.rows("recorded_migrations")}
-    roles = {row["rolname"] for row in transaction.rows("dataflow_roles")}
-    return _compare(recorded, roles)
+    return _compare(recorded, _existing_roles(transaction))
+
+
+def _existing_roles(transaction: Transaction) -> set[str]:
+    return {row["rolname"] for row in transaction.rows("dataflow_roles")}
+
+
+def _roles() -> str:
+    return files(__package__).joinpath("migrations", "roles.sql").read_text()
 
 
 def _compare(recorded: dict[str, str], roles: set[str]) -> SchemaReport:

@@ -572,3 +572,6 @@ $$;
 create trigger keep_modified before insert or update on dataflow.job for each row execute function dataflow.keep_modified();
 create trigger keep_modified before insert or update on dataflow.dataset for each row execute function dataflow.keep_modified();
 create trigger keep_modified before insert or update on dataflow.job_policy for each row execute function dataflow.keep_modified();
+
+-- These act with the rights of the schema's owner; roles.sql says who may call them.
+revoke execute on function dataflow.settle_runnable(text[], text[]), dataflow.rebuild_runnable(text[]) from public;

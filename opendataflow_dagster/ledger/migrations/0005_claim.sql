@@ -16,8 +16,9 @@ begin
                array(select j.datasetid from dataflow.job j where j.jobid = p_jobid and j.itemtype = 'OUT') as outputs
     ), good as materialized (
         select r.dataid, r.inputs, r.file_count, nextval('dataflow.claim_id') as claim_id
-          from dataflow.runnable r
-         where r.jobid = p_jobid and r.dataid = any (p_dataids) and r.blocked is null
+          from unnest(p_dataids) as p(dataid)
+         cross join lateral (select * from dataflow.runnable t where t.jobid = p_jobid and t.dataid = p.dataid offset 0) r
+         where r.blocked is null
            and not exists (
                select from jsonb_to_recordset(r.inputs) as i(datasetid text, dataid text, manifest_id bigint)
                 cross join lateral (select bool_and(coalesce(s.status, '') in ('READY', 'SKIPPED')) as is_ready,

@@ -34,7 +34,8 @@ returning s.datasetid, s.dataid
 -- name: downstream
 -- The chunks that were made, directly or not, from these: producers before consumers.
 with recursive below as (
-    select g.datasetid, g.dataid from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
+    select g.datasetid collate "C" as datasetid, g.dataid collate "C" as dataid
+      from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
     union
     select s.datasetid, s.dataid
       from below b

@@ -1,4 +1,4 @@
--- Three roles with grants. A role belongs to the whole server, so it may be there already; a server whose
+-- Three roles with grants; run at each installation, because a role may come later. A role belongs to the whole server, so it may be there already; a server whose
 -- administrator lets us make none works without them, for the owner alone.
 do $$
 declare
@@ -35,6 +35,7 @@ begin
     grant insert, update, delete on dataflow.chunk_input, dataflow.job_run to dataflow_operator, dataflow_admin;
     grant insert on dataflow.data_manifest, dataflow.verdict to dataflow_operator, dataflow_admin;
     grant update on dataflow.runnable to dataflow_operator, dataflow_admin;
+    grant execute on function dataflow.settle_runnable(text[], text[]), dataflow.rebuild_runnable(text[]) to dataflow_operator, dataflow_admin;
     grant usage on all sequences in schema dataflow to dataflow_operator, dataflow_admin;
     -- Changes the registry.
     grant insert, update, delete on dataflow.job, dataflow.dataset, dataflow.job_policy to dataflow_admin;
