@@ -1,4 +1,4 @@
-"""The whole ledger: what is true of it between any two transactions, whoever made them; its state, kept and put back."""
+"""The whole ledger: what is true of it between any two transactions, whoever made them; and its state, kept."""
 
 from __future__ import annotations
 
@@ -70,6 +70,11 @@ _RULES: Final = {
         select m.datasetid, m.claim_id, array_agg(m.dataid || ' version ' || m.version) as published
           from dataflow.data_manifest m where m.claim_id is not null
          group by m.datasetid, m.claim_id having count(*) > 1""",
+    "a claim that has published is over": """
+        select m.datasetid, m.dataid, m.version, s.status, s.claim_id
+          from dataflow.data_manifest m
+          join dataflow.datastatus s on s.datasetid = m.datasetid and s.dataid = m.dataid and s.claim_id = m.claim_id
+         where s.locktype = 'OUT'""",
     "a row has the status that its last event says": """
         select datasetid, jobid, dataid, s.locktype, s.status, e.locktype as event_locktype, e.new_status
           from dataflow.datastatus s

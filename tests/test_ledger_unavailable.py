@@ -37,7 +37,27 @@ from opendataflow_dagster.protocol.release import abandon, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
 from opendataflow_dagster.protocol.run import begin_run
+from tests.conftest import _database
 from tests.factories import Flow, job, key
+
+
+@pytest.fixture(scope="module")
+def database(server: str, template: str) -> Iterator[str]:
+    yield from _database(server, template)
+
+
+@pytest.fixture
+def url(database: str) -> str:
+    """One database for the whole file, emptied for each test: a clone for each costs more than the test."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("set session_replication_role = replica")
+        tables = connection.execute(
+            "select format('delete from dataflow.%I', tablename) from pg_tables"
+            " where schemaname = 'dataflow' and tablename not in ('migration', 'status_transition')"
+        )
+        connection.execute("; ".join(row[0] for row in tables).encode())
+    return database
+
 
 # A verb that finds no server says so after this time.
 PATIENCE = timedelta(seconds=2)
@@ -497,18 +517,12 @@ def test_a_killed_backend_is_an_error_that_ends_when_the_server_has_recovered(
 # ---- a server that cannot be reached at all
 
 
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
         ({"password": "not-the-password"}, "password authentication failed"),
         ({"user": "nobody"}, "password authentication failed"),
-        ({"port": unused_port()}, "refused"),
+        ({"port": 1}, "refused"),
         ({"dbname": "nowhere"}, 'database "nowhere" does not exist'),
     ],
     ids=["wrong password", "unknown user", "closed port", "unknown database"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import multiprocessing
 import os
 import random
@@ -18,14 +19,14 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 
+from opendataflow_dagster.ledger import chunks, registry
 from opendataflow_dagster.ledger import claims as ledger_claims
-from opendataflow_dagster.ledger import registry
 from opendataflow_dagster.ledger.database import Ledger, Transaction
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.errors import LedgerConflict, NoGo
+from opendataflow_dagster.model.errors import LedgerConflict, NoGo, OpenDataFlowError
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import ALL, EQUAL, Job, ListedChunks
 from opendataflow_dagster.model.manifest import NewManifest
@@ -37,7 +38,7 @@ from opendataflow_dagster.protocol.publish import Made, publish, publish_many
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.resubmit import resubmit
 from tests.factories import Flow, job, key
-from tests.invariants import assert_invariants
+from tests.invariants import Kept, assert_invariants
 
 PROCESSES: Final = multiprocessing.get_context("spawn")
 PATIENCE: Final = 120.0
@@ -444,8 +445,16 @@ def test_concurrent_publishers_and_operators_do_not_deadlock(flow: Flow) -> None
 # Two transactions, the second of which begins its work before the first has committed.
 
 
-def between(flow: Flow, first: Callable[[Transaction], object], second: Callable[[], T]) -> T:
-    with psycopg.connect(flow.url, row_factory=dict_row) as connection, ThreadPoolExecutor(1) as pool:
+Deed: TypeAlias = Callable[[Transaction], object]
+Session: TypeAlias = psycopg.Connection[DictRow]
+
+
+def session(flow: Flow) -> Session:
+    return psycopg.connect(flow.url, row_factory=dict_row)
+
+
+def between(flow: Flow, first: Deed, second: Callable[[], T], mine: Session | None = None) -> T:
+    with contextlib.nullcontext(mine) if mine else session(flow) as connection, ThreadPoolExecutor(1) as pool:
         first(Transaction(connection))
         running = pool.submit(second)
         blocked = "select count(*) from pg_stat_activity where %s = any (pg_blocking_pids(pid))"
@@ -454,30 +463,30 @@ def between(flow: Flow, first: Callable[[Transaction], object], second: Callable
         return running.result(PATIENCE)
 
 
-def typed(statement: str, *values: object) -> Callable[[Transaction], object]:
-    return lambda transaction: transaction._connection.execute(statement.encode(), values)
-
-
-def typed_resubmit(chunk: str) -> Callable[[Transaction], object]:
-    return typed(RESUBMIT_TYPED, *chunk.split("/"))
-
-
-def alone(flow: Flow, act: Callable[[Transaction], object]) -> Callable[[], object]:
-    """The same act in a transaction of its own."""
+def alone(flow: Flow, deed: Deed) -> Callable[[], object]:
+    """The deed in a transaction of its own."""
 
     def committed() -> object:
-        with psycopg.connect(flow.url, row_factory=dict_row) as connection:
-            return act(Transaction(connection))
+        with flow.ledger.transaction() as transaction:
+            return deed(transaction)
 
     return committed
 
 
-def publishes(flow: Flow, claim: Claim, content: str | None = None) -> Callable[[Transaction], object]:
+def typed(statement: str, *values: object) -> Deed:
+    return lambda transaction: transaction._connection.execute(statement.encode(), values)
+
+
+def typed_resubmit(chunk: str) -> Deed:
+    return typed(RESUBMIT_TYPED, *chunk.split("/"))
+
+
+def publishes(flow: Flow, claim: Claim, content: str | None = None) -> Deed:
     made = {one: flow.manifest(claim, one, content) for one in claim.outputs}
     return lambda transaction: ledger_claims.publish(transaction, [(claim, made)])
 
 
-def takes(jobid: str, dataid: str) -> Callable[[Transaction], object]:
+def takes(jobid: str, dataid: str) -> Deed:
     return lambda transaction: ledger_claims.take_named(transaction, JobId(jobid), [DataId(dataid)], None)
 
 
@@ -595,3 +604,91 @@ def test_a_shared_input_stays_locked_for_the_chunk_that_is_claimed_while_another
     assert [flow.status("day/1"), flow.status("day/2")] == ["READY", "RUNNING"]
     assert flow.in_rows() == [("raw", "daily", "a")]
     assert_invariants(flow.psql)
+
+
+SOMEONE: Final = "insert into dataflow.datastatus values"
+WINDOW: Final = {"1": ["1", "2"], "2": ["2"], "3": ["3"], "4": ["1"]}
+
+
+def prepared_deeds(flow: Flow) -> dict[str, Deed]:
+    """What people, clients and verbs might do just now. raw/2 and raw/5 were made READY by somebody else."""
+    load, look, _, daily, report, _ = flow.register(
+        "load: -> raw",
+        "look: -> codes",
+        "clean: raw, codes -> tidy, extra",
+        job("daily: raw -> day", raw=ListedChunks(lambda dataid: WINDOW[dataid])),
+        job("report: raw -> paper", raw=ALL),
+        "total: tidy -> sums",
+        raw=Dataset(datasetid=DatasetId("raw"), location=str(flow.root / "raw"), foreign_ready="trusted"),
+    )
+    flow.plan(load, ["1", "2", "3"])
+    for jobid, dataid in (("load", "1"), ("load", "3"), ("look", "1"), ("look", "2"), ("look", "3"), ("clean", "1")):
+        flow.produce(jobid, dataid, f"{jobid} {dataid}")
+    flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw' and dataid = '2'")
+    flow.plan(daily, ["1", "2", "3"])
+    flow.plan(report, ["1"])
+    flow.plan(look, ["4", "5", "6"])
+    flow.type(RESUBMIT_TYPED, "raw", "1")
+    flow.type(RESUBMIT_TYPED, "tidy", "1")
+    raw_1, clean_2, day_2 = (
+        claim(flow.ledger, "load", "1"),
+        claim(flow.ledger, "clean", "2"),
+        claim(flow.ledger, "daily", "2"),
+    )
+    codes_5, codes_6 = claim(flow.ledger, "look", "5"), claim(flow.ledger, "look", "6")
+    flow.type(
+        "update dataflow.datastatus set lease_until = now() where locktype = 'OUT' and claim_id = %s", codes_6.claim_id
+    )
+    deeds: dict[str, Deed] = {
+        f"publish {name}": publishes(flow, one, content)
+        for name, one, content in (
+            ("raw/1", raw_1, None),
+            ("tidy/2", clean_2, "the same"),
+            ("day/2", day_2, None),
+            ("codes/5 with the content of codes/3", codes_5, "look 3"),
+        )
+    }
+    return {
+        **deeds,
+        "renew raw/1 and tidy/2": lambda transaction: ledger_claims.renew(transaction, [raw_1, clean_2]),
+        "fail raw/1": lambda transaction: ledger_claims.release(transaction, [raw_1], "failed", ["disk full"]),
+        "claim clean/3": takes("clean", "3"),
+        "claim daily/3": takes("daily", "3"),
+        "claim look/4": takes("look", "4"),
+        "type RESUBMIT raw/1": typed_resubmit("raw/1"),
+        "type RESUBMIT raw/2": typed_resubmit("raw/2"),
+        "type RESUBMIT raw/3": typed_resubmit("raw/3"),
+        "type RESUBMIT extra/2": typed_resubmit("extra/2"),
+        "type FAILED codes/3": typed(
+            "update dataflow.datastatus set status = 'FAILED' where datasetid = 'codes' and dataid = '3'"
+        ),
+        "delete raw/3": typed("delete from dataflow.datastatus where datasetid = 'raw' and dataid = '3'"),
+        "someone announces raw/5": typed(
+            f"{SOMEONE} ('raw', 'someone', '5', 'OUT', 'READY', now()) on conflict do nothing"
+        ),
+        "someone writes raw/3": typed(
+            f"{SOMEONE} ('raw', 'someone', '3', 'OUT', 'RUNNING', now()) on conflict do nothing"
+        ),
+        "hold tidy/1 and tidy/3": lambda transaction: chunks.changed(
+            transaction, "set_status", [key("tidy/1"), key("tidy/3")], status="HOLD", reason=None
+        ),
+        "plan daily/4": lambda transaction: registry.plan_chunks(transaction, daily, [DataId("4")]),
+        "plan report/2": lambda transaction: registry.plan_chunks(transaction, report, [DataId("2")]),
+        "heal": chunks.expire,
+    }
+
+
+def test_any_two_deeds_at_the_same_moment_keep_the_invariants(flow: Flow) -> None:
+    deeds = prepared_deeds(flow)
+    assert_invariants(flow.psql)
+    kept, broken = Kept.of(flow.psql), list[str]()
+    with session(flow) as mine:
+        for (first, one), (second, other) in itertools.product(deeds.items(), repeat=2):
+            kept.put_back()
+            try:
+                with contextlib.suppress(LedgerConflict):
+                    between(flow, one, alone(flow, other), mine)
+                assert_invariants(flow.psql)
+            except (AssertionError, OpenDataFlowError) as error:
+                broken.append(f"{first}, and before it is committed {second}: {str(error).splitlines()[0]}")
+    assert not broken, "\n".join([f"{len(broken)} of {len(deeds) ** 2} pairs", *broken])

@@ -184,7 +184,7 @@ begin atomic
         offset 0
      ) w
      cross join lateral (
-        -- Each input chunk with each of its OUT rows, its DataSet and its version; what is wrong with it, as a word.
+        -- Each input chunk: its OUT rows, its DataSet and its version; what is wrong with it, as a word.
         select sum(m.file_count) as file_count,
                count(*) filter (where x.mapping = 'equal') as equal_count,
                jsonb_agg(jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
@@ -196,18 +196,23 @@ begin atomic
                array_agg(dataflow.reason(a.safe, p_jobid, x.datasetid, x.dataid)) filter (where a.safe is not null) as safe
           from dataflow.inputs_of(p_jobid, chunk.dataid) x
           left join dataflow.dataset d on d.datasetid = x.datasetid
-          left join lateral (select * from dataflow.datastatus s
-                              where s.datasetid = x.datasetid and s.dataid = x.dataid and s.locktype = 'OUT' offset 0) s on true
-          left join dataflow.data_manifest m on m.manifest_id = s.manifest_id and s.status is distinct from 'SKIPPED'
          cross join lateral (
-               select case when s.dataid is null then 'ABSENT'
-                           when s.status = 'SKIPPED' and d.skipped_input = 'passes' then null
-                           when s.status is distinct from 'READY' then 'NOT_READY'
+               select count(*) as row_count,
+                      count(*) filter (where t.status = 'READY') as ready_count,
+                      count(*) filter (where t.status = 'SKIPPED' and d.skipped_input = 'passes') as passing_count,
+                      bool_or(coalesce(t.status, '') not in ('PENDING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED')) as is_locked,
+                      max(t.manifest_id) filter (where t.status is distinct from 'SKIPPED') as manifest_id
+                 from dataflow.datastatus t
+                where t.datasetid = x.datasetid and t.dataid = x.dataid and t.locktype = 'OUT') s
+          left join dataflow.data_manifest m on m.manifest_id = s.manifest_id
+         cross join lateral (
+               select case when s.row_count = 0 then 'ABSENT'
+                           when s.ready_count + s.passing_count < s.row_count then 'NOT_READY'
                            when x.datasetid = 'today' and x.dataid <> to_char(now() at time zone d.timezone, 'YYYY-MM-DD') then 'NOT_TODAY'
                       end as ready,
                       case when d.datasetid is null then 'UNREGISTERED'
                            when d.partitions is not null and not dataflow.has_dataid(d.partitions, x.dataid) then 'NO_SUCH_PARTITION'
-                           when s.manifest_id is null or s.status = 'SKIPPED' then null
+                           when s.manifest_id is null then null
                            when m.dataid is distinct from x.dataid or m.datasetid is distinct from x.datasetid then 'NOT_ITS_MANIFEST'
                            when exists (select from dataflow.data_manifest n
                                          where n.datasetid = m.datasetid and n.dataid = m.dataid and n.version > m.version) then 'OLD_MANIFEST'
@@ -220,16 +225,16 @@ begin atomic
                                     where n.datasetid = m.datasetid and n.content_digest = m.content_digest and n.dataid <> m.dataid) then 'REPEATED'
                            when m.inputs <> '[]' and exists (select from dataflow.newer_inputs(m.inputs)) then 'OUT_OF_DATE'
                       end as right_data,
-                      case when s.status = 'SKIPPED' and d.skipped_input = 'passes' then null
-                           when m.manifest_id is null then case when s.status is distinct from 'READY' then 'NOTHING_THERE' end
+                      case when s.passing_count > 0 then null
+                           when m.manifest_id is null then case when s.ready_count = 0 then 'NOTHING_THERE' end
                            when not starts_with(m.location, d.location || '/') then 'OUTSIDE'
                       end as placed,
-                      case when s.status = 'SKIPPED' and d.skipped_input = 'passes' then null
-                           when m.manifest_id is null then case when s.status is distinct from 'READY' then 'NOTHING_THERE'
+                      case when s.passing_count > 0 then null
+                           when m.manifest_id is null then case when s.ready_count = 0 then 'NOTHING_THERE'
                                                                 when d.foreign_ready = 'refused' then 'NO_MANIFEST' end
                            when m.checks <> '[]' and m.checks @> '[{"passed": false}]' then 'FAILED_CHECK'
                       end as valid,
-                      case when s.dataid is not null and coalesce(s.status, '') not in ('PENDING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED') then 'LOCKED'
+                      case when s.is_locked then 'LOCKED'
                            when exists (select from dataflow.datastatus l
                                          where l.datasetid = x.datasetid and l.jobid = p_jobid and l.dataid = x.dataid and l.locktype = 'IN'
                                            and (x.mapping = 'equal' or l.claim_id is null)) then 'READING'

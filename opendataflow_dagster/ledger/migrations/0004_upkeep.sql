@@ -246,6 +246,29 @@ begin
 end
 $$;
 
+-- The outputs of a Job are claimed and made together: RESUBMIT of one is RESUBMIT of all, and a claim that lost one
+-- of its outputs has lost the others.
+create function dataflow.keep_together(p_datasetids text[], p_jobids text[], p_dataids text[], p_statuses text[], p_claim_ids bigint[])
+    returns void
+    language plpgsql
+as $$
+begin
+    if not exists (select from dataflow.job j where j.jobid = any (p_jobids) and j.itemtype = 'OUT' group by j.jobid having count(*) > 1) then
+        return;
+    end if;
+    update dataflow.datastatus set status = 'RESUBMIT'
+     where ctid = any (array(
+           select s.ctid
+             from unnest(p_datasetids, p_jobids, p_dataids, p_statuses, p_claim_ids) as c(datasetid, jobid, dataid, status, claim_id)
+             join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT' and j.datasetid <> c.datasetid
+            cross join lateral (select t.ctid from dataflow.datastatus t
+                                 where t.datasetid = j.datasetid and t.jobid = c.jobid and t.dataid = c.dataid and t.locktype = 'OUT'
+                                   and (c.status = 'RESUBMIT' and t.status in ('RUNNING', 'READY', 'FAILED', 'PENDING')
+                                        or c.status is distinct from 'RUNNING' and t.claim_id = c.claim_id)
+                                   for update) s));
+end
+$$;
+
 -- A consumer that reads in place came or went: whom it locks out is asked again.
 create function dataflow.keep_readers(p_datasetids text[], p_dataids text[]) returns void
     language plpgsql
@@ -416,19 +439,7 @@ begin
        from unnest(jobids, dataids, claim_ids, statuses) as c(jobid, dataid, claim_id, status)
       where c.status is distinct from 'RUNNING' and c.status is distinct from 'PENDING';
 
-    -- The outputs of a Job are made together: RESUBMIT of one is RESUBMIT of all.
-    if statuses && array['RESUBMIT'] then
-        update dataflow.datastatus set status = 'RESUBMIT'
-         where ctid = any (array(
-               select s.ctid
-                 from unnest(datasetids, jobids, dataids, statuses) as c(datasetid, jobid, dataid, status)
-                 join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT' and j.datasetid <> c.datasetid
-                cross join lateral (select t.ctid from dataflow.datastatus t
-                                     where t.datasetid = j.datasetid and t.jobid = c.jobid and t.dataid = c.dataid and t.locktype = 'OUT'
-                                       and t.status in ('RUNNING', 'READY', 'FAILED', 'PENDING') for update) s
-                where c.status = 'RESUBMIT'));
-    end if;
-
+    perform dataflow.keep_together(datasetids, jobids, dataids, statuses, claim_ids);
     perform dataflow.keep_runnable(datasetids, dataids, statuses);
     if exists (select from unnest(old_manifests, new_manifests) as c(before, after) where c.before is not null or c.after is not null) then
         perform dataflow.keep_answers(datasetids, dataids, old_manifests, new_manifests);
@@ -466,6 +477,7 @@ begin
       from old_rows o where o.locktype = 'OUT';
     if datasetids is not null then
         perform dataflow.drop_in_rows(jobids, dataids, claim_ids);
+        perform dataflow.keep_together(datasetids, jobids, dataids, statuses, claim_ids);
         perform dataflow.keep_runnable(datasetids, dataids, statuses);
     end if;
     return null;
