@@ -113,10 +113,7 @@ def plan_chunks(transaction: Transaction, job: Job, dataids: Sequence[DataId]) -
             datasetids=[one[1] for one in listed],
             input_dataids=[one[2] for one in listed],
         )
-    planned = announce_chunks(transaction, job.jobid, dataids)
-    if listed:
-        transaction.rows("settle", jobid=job.jobid, dataids=list(dataids))
-    return planned
+    return announce_chunks(transaction, job.jobid, dataids)
 
 
 def announce_chunks(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> int:

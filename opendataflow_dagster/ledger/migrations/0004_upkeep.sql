@@ -176,19 +176,15 @@ begin
         perform dataflow.settle_runnable(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
     end if;
 
-    -- A first version makes nothing out of date.
-    select array_agg(c.datasetid), array_agg(c.dataid)
+    -- What was made from these chunks, and is therefore out of date; a chunk that is new has no such consumers.
+    select array_agg(j.datasetid), array_agg(c.dataid)
       into datasetids, dataids
-      from unnest(p_datasetids, p_dataids, p_old_manifest_ids) as c(datasetid, dataid, manifest_id)
-     where c.manifest_id is not null;
+      from dataflow.consumers_of(p_datasetids, p_dataids) c
+      join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT'
+     cross join lateral (select from dataflow.datastatus s
+                          where s.datasetid = j.datasetid and s.jobid = j.jobid and s.dataid = c.dataid and s.manifest_id is not null offset 0) made;
     if datasetids is not null then
-        select array_agg(j.datasetid), array_agg(c.dataid)
-          into datasetids, dataids
-          from dataflow.consumers_of(datasetids, dataids) c
-          join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT';
-        if datasetids is not null then
-            perform dataflow.settle_runnable(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
-        end if;
+        perform dataflow.settle_runnable(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
     end if;
 end
 $$;
@@ -439,7 +435,6 @@ begin
        from unnest(jobids, dataids, claim_ids, statuses) as c(jobid, dataid, claim_id, status)
       where c.status is distinct from 'RUNNING' and c.status is distinct from 'PENDING';
 
-    perform dataflow.keep_together(datasetids, jobids, dataids, statuses, claim_ids);
     perform dataflow.keep_runnable(datasetids, dataids, statuses);
     if exists (select from unnest(old_manifests, new_manifests) as c(before, after) where c.before is not null or c.after is not null) then
         perform dataflow.keep_answers(datasetids, dataids, old_manifests, new_manifests);
@@ -447,6 +442,8 @@ begin
     if read_datasetids is not null then
         perform dataflow.keep_readers(read_datasetids, read_dataids);
     end if;
+    -- Last, because it changes what the others were told.
+    perform dataflow.keep_together(datasetids, jobids, dataids, statuses, claim_ids);
     return null;
 end
 $$;
@@ -477,8 +474,8 @@ begin
       from old_rows o where o.locktype = 'OUT';
     if datasetids is not null then
         perform dataflow.drop_in_rows(jobids, dataids, claim_ids);
-        perform dataflow.keep_together(datasetids, jobids, dataids, statuses, claim_ids);
         perform dataflow.keep_runnable(datasetids, dataids, statuses);
+        perform dataflow.keep_together(datasetids, jobids, dataids, statuses, claim_ids);
     end if;
     return null;
 end
@@ -566,7 +563,11 @@ create function dataflow.after_dataset_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform dataflow.rebuild_runnable(array(select distinct j.jobid from new_rows n join dataflow.job j on j.datasetid = n.datasetid));
+    if tg_op = 'DELETE' then
+        perform dataflow.rebuild_runnable(array(select distinct j.jobid from old_rows o join dataflow.job j on j.datasetid = o.datasetid));
+    else
+        perform dataflow.rebuild_runnable(array(select distinct j.jobid from new_rows n join dataflow.job j on j.datasetid = n.datasetid));
+    end if;
     return null;
 end
 $$;
@@ -574,6 +575,44 @@ create trigger dataset_inserted after insert on dataflow.dataset
     referencing new table as new_rows for each statement execute function dataflow.after_dataset_change();
 create trigger dataset_updated after update on dataflow.dataset
     referencing new table as new_rows for each statement execute function dataflow.after_dataset_change();
+create trigger dataset_deleted after delete on dataflow.dataset
+    referencing old table as old_rows for each statement execute function dataflow.after_dataset_change();
+
+-- Of a policy, only the order decides which chunks may run.
+create function dataflow.after_policy_change() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if (tg_op = 'INSERT' and new.ordered) or (tg_op = 'UPDATE' and new.ordered <> old.ordered) then
+        perform dataflow.rebuild_runnable(array[new.jobid]);
+    elsif tg_op = 'DELETE' and old.ordered then
+        perform dataflow.rebuild_runnable(array[old.jobid]);
+    end if;
+    return null;
+end
+$$;
+create trigger policy_changed after insert or update or delete on dataflow.job_policy
+    for each row execute function dataflow.after_policy_change();
+
+create function dataflow.after_listing() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+begin
+    if tg_op = 'DELETE' then
+        perform dataflow.settle_runnable(array_agg(o.jobid), array_agg(o.dataid)) from old_rows o having count(*) > 0;
+    else
+        perform dataflow.settle_runnable(array_agg(n.jobid), array_agg(n.dataid)) from new_rows n having count(*) > 0;
+    end if;
+    return null;
+end
+$$;
+create trigger chunk_input_inserted after insert on dataflow.chunk_input
+    referencing new table as new_rows for each statement execute function dataflow.after_listing();
+create trigger chunk_input_updated after update on dataflow.chunk_input
+    referencing new table as new_rows for each statement execute function dataflow.after_listing();
+create trigger chunk_input_deleted after delete on dataflow.chunk_input
+    referencing old table as old_rows for each statement execute function dataflow.after_listing();
 
 create function dataflow.keep_modified() returns trigger language plpgsql as $$
 begin
