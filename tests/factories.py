@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -43,7 +43,8 @@ def job(text: str, policy: Policy | None = None, **mappings: ChunkMapping) -> Jo
 @dataclass(frozen=True, kw_only=True)
 class Flow:
     ledger: Ledger
-    url: str
+    #: It has a password in it.
+    url: str = field(repr=False)
     #: What a person or a foreign client types.
     psql: psycopg.Connection
     root: Path

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeAlias
+from urllib.parse import quote, urlsplit
 
 import psycopg
 from psycopg import errors
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -187,7 +188,7 @@ def _unstorable(what: str) -> str:
 
 def in_database(url: str, name: str) -> str:
     """The same server, another database."""
-    return make_conninfo(url, dbname=name)
+    return urlsplit(url)._replace(path=f"/{quote(name, safe='')}").geturl()
 
 
 def _server_of(url: str) -> str:
