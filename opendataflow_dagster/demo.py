@@ -54,7 +54,9 @@ def main() -> None:
     with Ledger(url, actor="demo") as ledger:
         schema.install(ledger)
         run(ledger, url, folder)
-    screen.print("\nThe database stays for you to look around in: psql \"$(.venv/bin/odf db url)\", then \\c demo", markup=False)
+    screen.print(
+        '\nThe database stays for you to look around in: psql "$(.venv/bin/odf db url)", then \\c demo', markup=False
+    )
 
 
 def run(ledger: Ledger, url: str, folder: Path) -> None:
@@ -155,7 +157,9 @@ def show_statuses(ledger: Ledger) -> None:
     colours = {"READY": "green", "FAILED": "red", "RUNNING": "yellow", "RESUBMIT": "cyan"}
     table = Table("DataSet", *(day[5:] for day in DAYS))
     with ledger.statement() as statement:
-        found = chunks.find(statement, [ChunkKey(datasetid=name, dataid=day) for name in (FLIGHTS, DELAYS) for day in DAYS])
+        found = chunks.find(
+            statement, [ChunkKey(datasetid=name, dataid=day) for name in (FLIGHTS, DELAYS) for day in DAYS]
+        )
     words = {(one.datasetid, one.dataid): one.status or "NULL" for one in found}
     for name in (FLIGHTS, DELAYS):
         row = [words.get((name, day), "-") for day in DAYS]

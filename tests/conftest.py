@@ -72,4 +72,3 @@ def _database(server: str, template: str) -> Iterator[str]:
 def _admin(server: str, statement: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(statement.encode())
-

@@ -93,7 +93,11 @@ class Flow:
         """As a foreign client does it: by position, without a manifest."""
         one = key(text)
         self.type(
-            "insert into dataflow.datastatus values (%s, %s, %s, 'OUT', %s, now())", one.datasetid, jobid, one.dataid, status
+            "insert into dataflow.datastatus values (%s, %s, %s, 'OUT', %s, now())",
+            one.datasetid,
+            jobid,
+            one.dataid,
+            status,
         )
 
     def chunk(self, text: str) -> Chunk:
@@ -107,9 +111,13 @@ class Flow:
         return found[0].status if found else "ABSENT"
 
     def in_rows(self) -> list[tuple[str, str, str]]:
-        found = self.psql.execute("select datasetid, jobid, dataid from dataflow.datastatus where locktype = 'IN' order by 1, 2, 3")
+        found = self.psql.execute(
+            "select datasetid, jobid, dataid from dataflow.datastatus where locktype = 'IN' order by 1, 2, 3"
+        )
         return [(str(row[0]), str(row[1]), str(row[2])) for row in found]
 
     def runnable(self) -> list[tuple[str, str]]:
-        found = self.psql.execute("select jobid, dataid from dataflow.runnable order by jobid, resubmit desc, sort_key, dataid")
+        found = self.psql.execute(
+            "select jobid, dataid from dataflow.runnable order by jobid, resubmit desc, sort_key, dataid"
+        )
         return [(str(row[0]), str(row[1])) for row in found]

@@ -48,7 +48,8 @@ def test_every_claim_has_five_stored_yes_answers(flow: Flow) -> None:
     flow.produce("load", "1")
     taken = claim(flow.ledger, "clean", "1")
     row = flow.psql.execute(
-        "select ready, right_data, placed, valid, safe, inputs from dataflow.verdict where claim_id = %s", (taken.claim_id,)
+        "select ready, right_data, placed, valid, safe, inputs from dataflow.verdict where claim_id = %s",
+        (taken.claim_id,),
     ).fetchone()
     assert row is not None
     assert row[:5] == (None,) * 5
@@ -157,6 +158,10 @@ def test_a_skipped_chunk_is_not_produced_and_its_consumers_wait(flow: Flow) -> N
 
 
 def test_an_unknown_job_is_named(flow: Flow) -> None:
-    for call in (lambda: claim_next(flow.ledger, "nobody"), lambda: claim(flow.ledger, "nobody", "1"), lambda: gate(flow.ledger, "nobody", ["1"])):
+    for call in (
+        lambda: claim_next(flow.ledger, "nobody"),
+        lambda: claim(flow.ledger, "nobody", "1"),
+        lambda: gate(flow.ledger, "nobody", ["1"]),
+    ):
         with pytest.raises(UnknownName, match="job nobody is not registered"):
             call()

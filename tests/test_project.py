@@ -36,9 +36,7 @@ LAYOUT = (
 
 
 def run(*command: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False
-    )
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -150,9 +148,7 @@ JAVA_8 = "echo 'java version \"1.8.0_401\"' >&2"
 DOES_NOT_RUN = "exit 127"
 
 
-def prerequisites(
-    folder: Path, *arguments: str, java_home: str = "", **stubs: str
-) -> subprocess.CompletedProcess[str]:
+def prerequisites(folder: Path, *arguments: str, java_home: str = "", **stubs: str) -> subprocess.CompletedProcess[str]:
     """bin/prerequisites on a machine that has the stubs and nothing else."""
     for name, script in stubs.items():
         stub = folder / name.replace("python3_", "python3.")
@@ -169,9 +165,7 @@ def test_python_and_java_new_enough_are_accepted_in_silence(tmp_path: Path) -> N
 
 
 def test_a_newer_python_is_taken_when_python3_is_too_old(tmp_path: Path) -> None:
-    result = prerequisites(
-        tmp_path, python3=PYTHON_3_9, python3_13=DOES_NOT_RUN, python3_11=PYTHON_3_11, java=JAVA_17
-    )
+    result = prerequisites(tmp_path, python3=PYTHON_3_9, python3_13=DOES_NOT_RUN, python3_11=PYTHON_3_11, java=JAVA_17)
 
     assert (result.returncode, result.stdout) == (0, "python3.11\n")
 
@@ -199,9 +193,7 @@ def test_the_java_of_java_home_is_the_one_that_counts(tmp_path: Path) -> None:
             "Python 3.11 or newer is needed, but python3 is 3.9",
             id="old python",
         ),
-        pytest.param(
-            {"python3": PYTHON_WITHOUT_VENV, "java": JAVA_17}, "Python's venv module is needed", id="no venv"
-        ),
+        pytest.param({"python3": PYTHON_WITHOUT_VENV, "java": JAVA_17}, "Python's venv module is needed", id="no venv"),
         pytest.param({"python3": PYTHON_3_11}, "Java 17 or newer is needed, but java does", id="no java"),
         pytest.param(
             {"python3": PYTHON_3_11, "java": JAVA_11},

@@ -37,7 +37,7 @@ from opendataflow_dagster.protocol.register import plan, register
 from opendataflow_dagster.protocol.release import abandon, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
-from tests.factories import job
+from tests.factories import Flow, job
 from tests.invariants import assert_invariants
 
 DATAIDS: Final = ("1", "2", "10")
@@ -678,10 +678,39 @@ def test_any_walk_through_the_verbs_crashes_and_typed_sql_does_what_the_model_sa
         run_state_machine_as_test(
             Here,
             settings=settings(
-                max_examples=int(os.environ.get("ODF_WALKS", "50")),
+                max_examples=int(os.environ.get("ODF_WALKS", "40")),
                 stateful_step_count=30,
                 deadline=None,
                 derandomize=True,
                 suppress_health_check=list(HealthCheck),
             ),
         )
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "update dataflow.datastatus set status = 'HOLD' where datasetid = 'right'",
+        "update dataflow.datastatus set status = 'SKIPPED' where datasetid = 'right'",
+        "update dataflow.datastatus set status = 'FAILED' where datasetid = 'right'",
+        "update dataflow.datastatus set status = 'OOPS' where datasetid = 'right'",
+        "update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'right'",
+        "delete from dataflow.datastatus where datasetid = 'right'",
+    ],
+)
+def test_who_loses_one_output_has_lost_the_claim(flow: Flow, typed: str) -> None:
+    (split,) = flow.register("split: -> left, right")
+    flow.plan(split, ["1"])
+    mine = claim(flow.ledger, "split", "1")
+    flow.type(typed)
+    for act in (
+        lambda: renew(flow.ledger, [mine]),
+        lambda: flow.publish(mine),
+        lambda: fail(flow.ledger, mine, "disk full"),
+        lambda: abandon(flow.ledger, [mine], "cancelled"),
+    ):
+        with pytest.raises(ClaimLost):
+            act()
+        assert flow.status("left/1") == "RESUBMIT"
+    assert flow.chunk("left/1").version is None
+    assert_invariants(flow.psql)

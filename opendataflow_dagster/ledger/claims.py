@@ -48,7 +48,9 @@ def record(transaction: Transaction, jobid: JobId, verdicts: Sequence[Verdict]) 
 
 def block(transaction: Transaction, jobid: JobId, verdicts: Sequence[Verdict]) -> None:
     """For a no that the ledger cannot know."""
-    transaction.run("block", jobid=jobid, dataids=[one.dataid for one in verdicts], codes=[one.code for one in verdicts])
+    transaction.run(
+        "block", jobid=jobid, dataids=[one.dataid for one in verdicts], codes=[one.code for one in verdicts]
+    )
 
 
 def settle(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> None:
@@ -75,9 +77,7 @@ def runnable(transaction: Transaction, jobid: JobId, count: int) -> list[DataId]
     return [DataId(row["dataid"]) for row in transaction.rows("runnable_chunks", jobid=jobid, count=count)]
 
 
-def take_named(
-    transaction: Transaction, jobid: JobId, dataids: Sequence[DataId], run_id: RunId | None
-) -> list[Taken]:
+def take_named(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId], run_id: RunId | None) -> list[Taken]:
     """The claims of those chunks that are runnable with five yes."""
     transaction.rows("lock_runnable", jobid=jobid, dataids=list(dataids))
     return _taken(jobid, run_id, transaction.rows("claim_named", jobid=jobid, dataids=list(dataids), run_id=run_id))
@@ -104,9 +104,7 @@ def renew(transaction: Transaction, claims: Sequence[Claim]) -> dict[ClaimId, da
     return {ClaimId(row["claim_id"]): row["lease_until"] for row in found}
 
 
-def publish(
-    transaction: Transaction, made: Sequence[tuple[Claim, dict[DatasetId, NewManifest]]]
-) -> list[Publication]:
+def publish(transaction: Transaction, made: Sequence[tuple[Claim, dict[DatasetId, NewManifest]]]) -> list[Publication]:
     claims = [claim for claim, _ in made]
     manifests = rows.manifest_parameters(manifests[output] for claim, manifests in made for output in claim.outputs)
     found = transaction.rows("publish", **rows.fences(claims), manifests=manifests)

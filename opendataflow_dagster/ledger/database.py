@@ -161,11 +161,17 @@ class Ledger:
         if error.sqlstate == _CYCLE:
             return InvalidDefinition(f"{said}{hint}")
         if isinstance(error, errors.UniqueViolation) and constraint == "one_producer_per_dataset":
-            return InvalidDefinition(f"a DataSet has one producing job: {error.diag.message_detail}; remove one OUT item")
+            return InvalidDefinition(
+                f"a DataSet has one producing job: {error.diag.message_detail}; remove one OUT item"
+            )
         if isinstance(error, errors.CheckViolation) and constraint is not None and "id" in constraint:
             return InvalidName(f"{said} ({error.diag.message_detail or constraint}); give a printable id")
-        if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction | errors.UndefinedColumn):
-            return SchemaMismatch(f"the schema of {self._server} is not installed or too old ({said}); run: odf schema install")
+        if isinstance(
+            error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction | errors.UndefinedColumn
+        ):
+            return SchemaMismatch(
+                f"the schema of {self._server} is not installed or too old ({said}); run: odf schema install"
+            )
         if isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.LockNotAvailable):
             return LedgerConflict(f"another transaction on {self._server} was in the way ({said}); try again")
         if isinstance(error, errors.InvalidRegularExpression):
@@ -174,7 +180,9 @@ class Ledger:
             return InvalidInput(f"a number is too large to be stored ({said}); give a smaller one")
         if isinstance(error, errors.UntranslatableCharacter | errors.InvalidTextRepresentation) or "NUL" in said:
             return InvalidInput(_unstorable("a text"))
-        if isinstance(error, psycopg.OperationalError | errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
+        if isinstance(
+            error, psycopg.OperationalError | errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow
+        ):
             return LedgerUnavailable(
                 f"the ledger at {self._server} cannot be reached ({_one_line(said)}); start it (odf db start) or wait, "
                 f"then try again: nothing was half-written"

@@ -64,7 +64,9 @@ def put_dataset(transaction: Transaction, dataset: Dataset) -> bool:
 def put_jobs(transaction: Transaction, jobs: Sequence[Job]) -> int:
     """How many of them changed anything. What goes, goes first: an output may move from one Job to another."""
     dropped = [transaction.run("drop_job_items", jobid=job.jobid, **_items(job)) for job in jobs]
-    added = [transaction.run("add_job_items", jobid=job.jobid, **_items(job)) + _put_policy(transaction, job) for job in jobs]
+    added = [
+        transaction.run("add_job_items", jobid=job.jobid, **_items(job)) + _put_policy(transaction, job) for job in jobs
+    ]
     return sum(bool(gone or come) for gone, come in zip(dropped, added, strict=True))
 
 

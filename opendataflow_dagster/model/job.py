@@ -104,7 +104,9 @@ class Job:
             raise InvalidDefinition(f"job {self.jobid} uses {', '.join(twice)} twice; name each DataSet once")
         for variable in self.environment:
             if variable in ("IN", "OUT") or not variable:
-                raise InvalidDefinition(f"job {self.jobid} has an environment item named {variable!r}; choose another name")
+                raise InvalidDefinition(
+                    f"job {self.jobid} has an environment item named {variable!r}; choose another name"
+                )
 
     def input_chunks(self, dataid: DataId) -> dict[DatasetId, tuple[DataId, ...]]:
         """What must be listed in the ledger for a chunk of this Job."""

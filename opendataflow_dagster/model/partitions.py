@@ -9,12 +9,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from .errors import InvalidDefinition
 from .ids import DataId, data_id
 
 Json: TypeAlias = dict[str, object]
+
+# Times here have no zone: a dataid has the time of its DataSet.
+SOME_TIME: Final = datetime.fromisoformat("2024-01-01")
+END_OF_TIME: Final = datetime.fromisoformat("9999-12-31T23:59:59")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +39,7 @@ class TimePartitions:
                 self.time_of(bound)
             except ValueError:
                 raise InvalidDefinition(
-                    f"{bound!r} is not a {self.kind} dataid; write it like {self._text(datetime.min)}"
+                    f"{bound!r} is not a {self.kind} dataid; write it like {self._text(SOME_TIME)}"
                 ) from None
         if self.last is not None and self.last < self.first:
             raise InvalidDefinition(f"partitions end ({self.last}) before they begin ({self.first}); swap them")
@@ -51,7 +55,7 @@ class TimePartitions:
 
     def time_of(self, dataid: str) -> datetime:
         """When the chunk begins. ValueError: that is no dataid of this kind."""
-        time = datetime.strptime(dataid, self._format)  # noqa: DTZ007 - a dataid has the DataSet's own time
+        time = datetime.strptime(dataid, self._format)  # noqa: DTZ007 - see above
         if self._text(time) != dataid or (self.kind == "monthly" and time.day != 1) or time.minute:
             raise ValueError(dataid)
         return time
@@ -69,7 +73,7 @@ class TimePartitions:
                 case "monthly":
                     return (time + timedelta(days=31)).replace(day=1)
         except OverflowError:
-            return datetime.max  # the end of the calendar
+            return END_OF_TIME
 
     def between(self, start: datetime, end: datetime) -> Iterator[DataId]:
         """The chunks that begin in [start, end), of those there are."""
@@ -80,7 +84,7 @@ class TimePartitions:
         while self.has(dataid) and self.time_of(dataid) < end:
             if self.time_of(dataid) >= start:
                 yield DataId(dataid)
-            if (following := self.end_of(dataid)) == datetime.max:
+            if (following := self.end_of(dataid)) == END_OF_TIME:
                 return
             dataid = self._text(following)
 

@@ -52,6 +52,4 @@ def parse_status(word: str) -> Status:
     try:
         return Status(word)
     except ValueError:
-        raise UnknownName(
-            f"{word!r} is not a status; use one of {', '.join(Status)} (upper case, exactly)"
-        ) from None
+        raise UnknownName(f"{word!r} is not a status; use one of {', '.join(Status)} (upper case, exactly)") from None

@@ -38,7 +38,7 @@ class Healed:
 
 
 def heal(ledger: Ledger, *, rebuild: bool = False) -> Healed:
-    """Each part is a transaction of its own. `rebuild` also makes the derived rows anew, which locks out claims meanwhile."""
+    """Each part is a transaction of its own. `rebuild` also makes the derived rows anew; claims wait meanwhile."""
     with ledger.transaction(actor="heal") as transaction:
         expired = expire(transaction)
     with ledger.transaction(actor="heal: retry policy") as transaction:

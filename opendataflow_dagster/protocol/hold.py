@@ -11,7 +11,7 @@ from ..model.status import Status
 
 
 def hold(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "") -> list[ChunkKey]:
-    """Nobody may run them until `unhold`. A running one loses its claim. Returns those that were not on hold already."""
+    """Nobody may run them until `unhold`; a running one loses its claim. Returns those that were not on hold."""
     return _set(ledger, keys, Status.HOLD, by, reason)
 
 

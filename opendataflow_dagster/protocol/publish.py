@@ -73,7 +73,10 @@ def _refuse_wrong(made: Made) -> None:
     for datasetid, manifest in made.manifests.items():
         if failed := [check for check in manifest.checks if not check.passed]:
             figures = "; ".join(f"{check.name}: {check.detail}" for check in failed)
-            raise InvalidManifest(f"{datasetid}/{made.claim.dataid} failed its checks ({figures}); correct its data or its code, then resubmit it")
+            raise InvalidManifest(
+                f"{datasetid}/{made.claim.dataid} failed its checks ({figures}); "
+                f"correct its data or its code, then resubmit it"
+            )
         if wrong := misplaced(manifest.location, manifest.files):
             raise InvalidManifest(f"{datasetid}/{made.claim.dataid}: {wrong}; write it again, then publish it")
 
@@ -86,7 +89,10 @@ def _refuse_misfits(made: Sequence[Made], found: Sequence[Publication]) -> None:
         claim = claims[one.claim_id]
         manifest, chunk = claim.manifests[one.datasetid], f"{one.datasetid}/{claim.claim.dataid}"
         if one.problem == "OUTSIDE":
-            raise InvalidManifest(f"{chunk}: {manifest.location} lies outside of the root {one.root}; write it below its root")
+            raise InvalidManifest(
+                f"{chunk}: {manifest.location} lies outside of the root {one.root}; write it below its root"
+            )
         raise InvalidManifest(
-            f"{chunk} has schema {manifest.schema_hash}, declared is {one.declared}; write it as declared, or declare the new schema"
+            f"{chunk} has schema {manifest.schema_hash}, declared is {one.declared}; "
+            f"write it as declared, or declare the new schema"
         )

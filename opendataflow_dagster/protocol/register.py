@@ -46,7 +46,9 @@ def _refuse_unknown(jobs: Iterable[Job], datasets: frozenset[DatasetId]) -> None
     for job in jobs:
         used = {*(one.datasetid for one in job.inputs), *job.outputs}
         if unknown := sorted(used - datasets):
-            raise UnknownName(f"job {job.jobid} uses {', '.join(unknown)}, which is not registered; register the DataSet")
+            raise UnknownName(
+                f"job {job.jobid} uses {', '.join(unknown)}, which is not registered; register the DataSet"
+            )
 
 
 def _refuse_two_producers(outputs: dict[JobId, set[DatasetId]]) -> None:
@@ -68,4 +70,6 @@ def _refuse_cycles(inputs: dict[JobId, set[DatasetId]], outputs: dict[JobId, set
         TopologicalSorter(made_from).prepare()
     except CycleError as error:
         circle = " <- ".join(error.args[1])
-        raise InvalidDefinition(f"DataSets are made from themselves: {circle}; take one input out of the circle") from None
+        raise InvalidDefinition(
+            f"DataSets are made from themselves: {circle}; take one input out of the circle"
+        ) from None
