@@ -68,9 +68,7 @@ def _checked(what: str, text: str, max_bytes: int) -> str:
     if not text.strip(" "):
         raise InvalidName(f"a {what} must not be empty; give it at least one visible character")
     if found := _CONTROL.search(text):
-        raise InvalidName(
-            f"the {what} {text[:60]!r} holds the control character {found.group()!r}; remove it"
-        )
+        raise InvalidName(f"the {what} {text[:60]!r} holds the control character {found.group()!r}; remove it")
     if not is_storable(text):
         raise InvalidName(f"the {what} {text[:60]!r} is not valid Unicode; give it as UTF-8 text")
     if (size := len(text.encode())) > max_bytes:

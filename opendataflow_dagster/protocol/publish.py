@@ -15,6 +15,10 @@ from ..model.manifest import NewManifest
 from ..warehouse.placement import misplaced
 
 
+# So many in one transaction: it holds a lock for each, and the server has room for some thousands.
+_AT_ONCE = 500
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
     """A claim and what was made under it: a manifest for each of its outputs."""
@@ -45,8 +49,11 @@ def publish_many(ledger: Ledger, made: Sequence[Made]) -> Published:
     """Each claim by itself: what was lost does not hold back the others. A manifest that is not right refuses all."""
     for one in made:
         _refuse_wrong(one)
-    with ledger.statement() as statement:
-        found = ledger_claims.publish(statement, [(one.claim, dict(one.manifests)) for one in made])
+    found: list[Publication] = []
+    for begin in range(0, len(made), _AT_ONCE):
+        with ledger.statement() as statement:
+            portion = made[begin : begin + _AT_ONCE]
+            found += ledger_claims.publish(statement, [(one.claim, dict(one.manifests)) for one in portion])
     by_claim: dict[int, list[Publication]] = {}
     for publication in found:
         by_claim.setdefault(publication.claim_id, []).append(publication)

@@ -4,7 +4,8 @@
 -- How these functions are written: a plan is made once a session, and one that was made while the tables were
 -- empty must not read a million rows later. So every access goes by index from the few rows at hand: the
 -- triggers forbid sequential scans, and `offset 0` after a lateral look-up fixes its direction. What the
--- triggers call has no settings of its own: each would cost every change a little.
+-- triggers call has no settings of its own: each would cost every change a little. And rows are locked in one
+-- statement and changed in the next, which sees what others did to them while we waited for the lock.
 
 -- Ask the five questions of these chunks and put the answers into the runnable set, or take them out of it.
 -- They are put in before they are asked: the row is the lock on which two transactions meet that each make one
@@ -100,34 +101,56 @@ begin
 end
 $$;
 
--- OUT rows changed: p_statuses has their new status, and 'GONE' for a deleted row. A producer may gain by a
--- free output, a consumer by a READY input; otherwise they can only lose, which is the cheap and common case.
-create function dataflow.keep_runnable(p_datasetids text[], p_dataids text[], p_statuses text[]) returns void
+-- OUT rows changed: p_statuses has their new status, and 'GONE' for a deleted row; p_old_statuses the one before, and
+-- 'NEW' for an inserted row. A producer may gain by a free output, a consumer by a READY input; otherwise they can
+-- only lose, which is the cheap and common case.
+create function dataflow.keep_runnable(p_datasetids text[], p_dataids text[], p_old_statuses text[], p_statuses text[]) returns void
     language plpgsql
 as $$
 declare
+    lost    record;
     lists   boolean;
     orders  boolean;
     jobids  text[];
     dataids text[];
 begin
-    -- In order, so that two of these never wait for each other in a circle.
-    delete from dataflow.runnable
-     where ctid = any (array(
-           select r.ctid
-             from (select j.jobid, c.dataid
-                     from unnest(p_datasetids, p_dataids, p_statuses) as c(datasetid, dataid, status)
-                     join dataflow.job j on j.datasetid = c.datasetid and j.mapping = 'equal'
-                    where not coalesce(c.status = any (case j.itemtype when 'OUT' then array['PENDING', 'RESUBMIT', 'GONE']
-                                                                       else array['READY', 'SKIPPED', 'GONE'] end), false)
-                    order by j.jobid, c.dataid) l
-            cross join lateral (select t.ctid from dataflow.runnable t where t.jobid = l.jobid and t.dataid = l.dataid for update) r));
+    -- In order, so that two of these never wait for each other in a circle; one by one, which waits for whoever
+    -- holds a row and then sees what became of it.
+    for lost in
+        select j.jobid, c.dataid
+          from unnest(p_datasetids, p_dataids, p_old_statuses, p_statuses) as c(datasetid, dataid, old_status, status)
+          join dataflow.job j on j.datasetid = c.datasetid and j.mapping = 'equal'
+         where not coalesce(c.status = any (case j.itemtype when 'OUT' then array['PENDING', 'RESUBMIT', 'GONE']
+                                                            else array['READY', 'SKIPPED', 'GONE'] end), false)
+           -- A consumer has nothing to lose by a chunk that was not READY; by a new row only if there was another.
+           and (j.itemtype = 'OUT' or c.old_status in ('READY', 'SKIPPED')
+                or c.old_status = 'NEW' and 1 < (select count(*) from dataflow.datastatus s
+                                                  where s.datasetid = c.datasetid and s.dataid = c.dataid and s.locktype = 'OUT'))
+         order by j.jobid, c.dataid
+    loop
+        delete from dataflow.runnable r where r.jobid = lost.jobid and r.dataid = lost.dataid;
+        if not found then
+            -- Perhaps somebody is just putting it in, and does not see our change: meet him on the row.
+            insert into dataflow.runnable (jobid, dataid, sort_key) values (lost.jobid, lost.dataid, '') on conflict do nothing;
+            delete from dataflow.runnable r where r.jobid = lost.jobid and r.dataid = lost.dataid;
+        end if;
+    end loop;
 
     select bool_or(j.mapping <> 'equal'), bool_or(coalesce(p.ordered, false))
       into lists, orders
       from dataflow.job j
       left join dataflow.job_policy p on p.jobid = j.jobid
      where j.datasetid = any (p_datasetids);
+
+    -- A consumer of listed chunks, or of all, that is being planned just now, is not to be seen yet: wait for it.
+    if lists then
+        perform pg_advisory_xact_lock_shared(hashtext('dataflow inputs'), hashtext(d.datasetid))
+           from (select distinct u.datasetid from unnest(p_datasetids) as u(datasetid) order by 1) d;
+    end if;
+    if p_statuses && array['PENDING', 'RESUBMIT', 'GONE'] then
+        perform dataflow.wait_for_inputs(array(select distinct j.jobid from dataflow.job j
+                                                where j.datasetid = any (p_datasetids) and j.itemtype = 'OUT'));
+    end if;
 
     if p_statuses && array['PENDING', 'RESUBMIT', 'READY', 'SKIPPED', 'GONE'] or lists then
         select array_agg(g.jobid), array_agg(g.dataid)
@@ -152,6 +175,18 @@ begin
           where r.blocked is not null
             and r.jobid in (select j.jobid from dataflow.job j where j.datasetid = any (p_datasetids));
     end if;
+end
+$$;
+
+-- A chunk of these Jobs is asked for. Where its inputs are listed, or all of a DataSet, whoever changes one of them does
+-- not see that yet: wait for him, and let the next wait for us.
+create function dataflow.wait_for_inputs(p_jobids text[]) returns void
+    language plpgsql
+as $$
+begin
+    perform pg_advisory_xact_lock(hashtext('dataflow inputs'), hashtext(d.datasetid))
+       from (select distinct j.datasetid from dataflow.job j
+              where j.jobid = any (p_jobids) and j.itemtype = 'IN' and j.mapping <> 'equal' order by 1) d;
 end
 $$;
 
@@ -195,21 +230,39 @@ $$;
 create function dataflow.drop_in_rows(p_jobids text[], p_dataids text[], p_claim_ids bigint[]) returns void
     language plpgsql
 as $$
+declare
+    jobids           text[];
+    dataids          text[];
+    input_datasetids text[];
+    input_dataids    text[];
+    are_equal        boolean[];
 begin
+    select array_agg(x.jobid), array_agg(x.dataid), array_agg(x.input_datasetid), array_agg(x.input_dataid), array_agg(x.mapping = 'equal')
+      into jobids, dataids, input_datasetids, input_dataids, are_equal
+      from (select c.jobid, c.dataid, n.datasetid as input_datasetid, n.dataid as input_dataid, n.mapping
+              from unnest(p_jobids, p_dataids) as c(jobid, dataid)
+             cross join lateral dataflow.inputs_of(c.jobid, c.dataid) n
+            union all
+            select c.jobid, c.dataid, o.datasetid, o.dataid, 'listed'
+              from unnest(p_jobids, p_dataids, p_claim_ids) as c(jobid, dataid, claim_id)
+             cross join lateral dataflow.claimed_inputs(c.jobid, c.dataid, c.claim_id) o
+             where exists (select from dataflow.job j where j.jobid = c.jobid and j.mapping <> 'equal')
+             order by 1, 3, 4) x;
+    if jobids is null then
+        return;
+    end if;
+    perform i.place
+       from unnest(jobids, input_datasetids, input_dataids) as c(jobid, datasetid, dataid)
+      cross join lateral (select s.ctid as place from dataflow.datastatus s
+                           where s.datasetid = c.datasetid and s.jobid = c.jobid and s.dataid = c.dataid and s.locktype = 'IN' for update) i;
     delete from dataflow.datastatus
      where ctid = any (array(
            select i.ctid
-             from unnest(p_jobids, p_dataids, p_claim_ids) as c(jobid, dataid, claim_id)
-            cross join lateral (
-                  select n.datasetid, n.dataid, n.mapping from dataflow.inputs_of(c.jobid, c.dataid) n
-                  union all
-                  select o.datasetid, o.dataid, 'listed'
-                    from dataflow.claimed_inputs(c.jobid, c.dataid, c.claim_id) o
-                   where exists (select from dataflow.job j where j.jobid = c.jobid and j.mapping <> 'equal')) x
+             from unnest(jobids, dataids, input_datasetids, input_dataids, are_equal) as c(jobid, dataid, input_datasetid, input_dataid, is_equal)
             cross join lateral (select s.ctid from dataflow.datastatus s
-                                 where s.datasetid = x.datasetid and s.jobid = c.jobid and s.dataid = x.dataid and s.locktype = 'IN'
-                                   for update) i
-            where x.mapping = 'equal' or not dataflow.is_shared(c.jobid, c.dataid, x.datasetid, x.dataid)));
+                                 where s.datasetid = c.input_datasetid and s.jobid = c.jobid and s.dataid = c.input_dataid and s.locktype = 'IN'
+                                offset 0) i
+            where c.is_equal or not dataflow.is_shared(c.jobid, c.dataid, c.input_datasetid, c.input_dataid)));
 end
 $$;
 
@@ -248,20 +301,23 @@ create function dataflow.keep_together(p_datasetids text[], p_jobids text[], p_d
     returns void
     language plpgsql
 as $$
+declare
+    other record;
 begin
     if not exists (select from dataflow.job j where j.jobid = any (p_jobids) and j.itemtype = 'OUT' group by j.jobid having count(*) > 1) then
         return;
     end if;
-    update dataflow.datastatus set status = 'RESUBMIT'
-     where ctid = any (array(
-           select s.ctid
-             from unnest(p_datasetids, p_jobids, p_dataids, p_statuses, p_claim_ids) as c(datasetid, jobid, dataid, status, claim_id)
-             join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT' and j.datasetid <> c.datasetid
-            cross join lateral (select t.ctid from dataflow.datastatus t
-                                 where t.datasetid = j.datasetid and t.jobid = c.jobid and t.dataid = c.dataid and t.locktype = 'OUT'
-                                   and (c.status = 'RESUBMIT' and t.status in ('RUNNING', 'READY', 'FAILED', 'PENDING')
-                                        or c.status is distinct from 'RUNNING' and t.claim_id = c.claim_id)
-                                   for update) s));
+    for other in
+        select j.datasetid, c.jobid, c.dataid, c.status, c.claim_id
+          from unnest(p_datasetids, p_jobids, p_dataids, p_statuses, p_claim_ids) as c(datasetid, jobid, dataid, status, claim_id)
+          join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT' and j.datasetid <> c.datasetid
+         where c.status is distinct from 'RUNNING'
+         order by j.datasetid, c.jobid, c.dataid
+    loop
+        update dataflow.datastatus t set status = 'RESUBMIT'
+         where t.datasetid = other.datasetid and t.jobid = other.jobid and t.dataid = other.dataid and t.locktype = 'OUT'
+           and (other.status = 'RESUBMIT' and t.status in ('RUNNING', 'READY', 'FAILED', 'PENDING') or t.claim_id = other.claim_id);
+    end loop;
 end
 $$;
 
@@ -360,7 +416,7 @@ begin
       into datasetids, dataids, statuses, read_datasetids, read_dataids
       from new_rows n;
     if datasetids is not null then
-        perform dataflow.keep_runnable(datasetids, dataids, statuses);
+        perform dataflow.keep_runnable(datasetids, dataids, array_fill('NEW'::text, array[cardinality(dataids)]), statuses);
     end if;
     if read_datasetids is not null then
         perform dataflow.keep_readers(read_datasetids, read_dataids);
@@ -379,6 +435,7 @@ declare
     datasetids      text[];
     jobids          text[];
     dataids         text[];
+    old_statuses    text[];
     statuses        text[];
     claim_ids       bigint[];
     old_manifests   bigint[];
@@ -397,6 +454,7 @@ begin
                o.status as old_status, n.status, coalesce(n.claim_id, o.claim_id) as claim_id, coalesce(n.attempt, o.attempt) as attempt,
                coalesce(n.run_id, o.run_id) as run_id, o.manifest_id as old_manifest_id, n.manifest_id, n.reason,
                -- For the producers and consumers of the chunk.
+               case when o.locktype = 'OUT' then o.status else 'NEW' end as old_out_status,
                case when n.locktype = 'OUT' then n.status else 'GONE' end as out_status,
                o.locktype = 'OUT' or n.locktype = 'OUT' as is_out,
                n.locktype = 'OUT' and o.locktype = 'OUT' and n.status <> o.status
@@ -415,14 +473,15 @@ begin
           from changed c
     )
     select array_agg(c.datasetid) filter (where c.is_out), array_agg(c.jobid) filter (where c.is_out),
-           array_agg(c.dataid) filter (where c.is_out), array_agg(c.out_status) filter (where c.is_out),
+           array_agg(c.dataid) filter (where c.is_out), array_agg(c.old_out_status) filter (where c.is_out),
+           array_agg(c.out_status) filter (where c.is_out),
            array_agg(c.claim_id) filter (where c.is_out),
            array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.old_manifest_id end) filter (where c.is_out),
            array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.manifest_id end) filter (where c.is_out),
            array_agg(c.datasetid) filter (where c.old_locktype is distinct from c.locktype),
            array_agg(c.dataid) filter (where c.old_locktype is distinct from c.locktype),
            min(format('%s/%s cannot go from %s to %s', c.datasetid, c.dataid, c.old_status, c.status)) filter (where c.is_bad)
-      into datasetids, jobids, dataids, statuses, claim_ids, old_manifests, new_manifests, read_datasetids, read_dataids, bad
+      into datasetids, jobids, dataids, old_statuses, statuses, claim_ids, old_manifests, new_manifests, read_datasetids, read_dataids, bad
       from changed c;
     if bad is not null then
         raise exception '%', bad using errcode = 'DF001', hint = 'set RESUBMIT to run it again';
@@ -435,7 +494,7 @@ begin
        from unnest(jobids, dataids, claim_ids, statuses) as c(jobid, dataid, claim_id, status)
       where c.status is distinct from 'RUNNING' and c.status is distinct from 'PENDING';
 
-    perform dataflow.keep_runnable(datasetids, dataids, statuses);
+    perform dataflow.keep_runnable(datasetids, dataids, old_statuses, statuses);
     if exists (select from unnest(old_manifests, new_manifests) as c(before, after) where c.before is not null or c.after is not null) then
         perform dataflow.keep_answers(datasetids, dataids, old_manifests, new_manifests);
     end if;
@@ -456,10 +515,11 @@ create function dataflow.after_delete() returns trigger
 as $$
 declare
     datasetids text[];
-    jobids     text[];
-    dataids    text[];
-    statuses   text[];
-    claim_ids  bigint[];
+    jobids       text[];
+    dataids      text[];
+    old_statuses text[];
+    statuses     text[];
+    claim_ids    bigint[];
 begin
     insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, claim_id, attempt, run_id, manifest_id, login, actor)
     select o.datasetid, o.jobid, o.dataid, o.locktype, o.status, o.claim_id, o.attempt, o.run_id, o.manifest_id,
@@ -469,12 +529,12 @@ begin
     perform dataflow.keep_readers(array_agg(o.datasetid), array_agg(o.dataid))
        from old_rows o where o.locktype = 'IN' and o.manifest_id is null having count(*) > 0;
 
-    select array_agg(o.datasetid), array_agg(o.jobid), array_agg(o.dataid), array_agg('GONE'::text), array_agg(o.claim_id)
-      into datasetids, jobids, dataids, statuses, claim_ids
+    select array_agg(o.datasetid), array_agg(o.jobid), array_agg(o.dataid), array_agg(o.status), array_agg('GONE'::text), array_agg(o.claim_id)
+      into datasetids, jobids, dataids, old_statuses, statuses, claim_ids
       from old_rows o where o.locktype = 'OUT';
     if datasetids is not null then
         perform dataflow.drop_in_rows(jobids, dataids, claim_ids);
-        perform dataflow.keep_runnable(datasetids, dataids, statuses);
+        perform dataflow.keep_runnable(datasetids, dataids, old_statuses, statuses);
         perform dataflow.keep_together(datasetids, jobids, dataids, statuses, claim_ids);
     end if;
     return null;
@@ -600,8 +660,10 @@ create function dataflow.after_listing() returns trigger
 as $$
 begin
     if tg_op = 'DELETE' then
+        perform dataflow.wait_for_inputs(array(select distinct o.jobid from old_rows o));
         perform dataflow.settle_runnable(array_agg(o.jobid), array_agg(o.dataid)) from old_rows o having count(*) > 0;
     else
+        perform dataflow.wait_for_inputs(array(select distinct n.jobid from new_rows n));
         perform dataflow.settle_runnable(array_agg(n.jobid), array_agg(n.dataid)) from new_rows n having count(*) > 0;
     end if;
     return null;
