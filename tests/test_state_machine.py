@@ -352,7 +352,8 @@ class Walk(RuleBasedStateMachine):
             self.model.take(one)
             rows = [self.model.outs[row] for row in self.model.outputs(one.jobid, one.dataid)]
             assert one.attempt == max(out.attempt for out in rows)
-            assert {(p.datasetid, p.dataid): p.version for p in one.inputs} == self.model.pins[one.claim_id]
+            pinned = sorted((pin.datasetid, pin.dataid, pin.version) for pin in one.inputs)
+            assert pinned == sorted((*chunk, version) for chunk, version in self.model.pins[one.claim_id].items())
         self.claims += taken
 
     @precondition(lambda self: self.claims)

@@ -20,6 +20,7 @@ with g as (
     select g.datasetid, j.jobid, g.dataid, 'OUT', %(status)s, %(reason)s, case %(status)s when 'HOLD' then 'PENDING' end
       from g join dataflow.job j on j.datasetid = g.datasetid and j.itemtype = 'OUT'
      where not exists (select from dataflow.datastatus s where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT')
+        on conflict (datasetid, jobid, dataid) do update set status = excluded.status, reason = excluded.reason
     returning datasetid, dataid
 )
 select c.datasetid, c.dataid from changed c union all select a.datasetid, a.dataid from added a

@@ -1,0 +1,105 @@
+-- The triggers of the registry.
+
+-- A change of the registry: the runnable set of the Jobs it touches is made anew.
+create function dataflow.after_job_change() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+    loop_of text;
+begin
+    with recursive made_from as (
+        select o.datasetid as target, i.datasetid as source
+          from dataflow.job o join dataflow.job i on i.jobid = o.jobid and i.itemtype = 'IN'
+         where o.itemtype = 'OUT'
+    ), reach as (
+        select m.target, m.source from made_from m
+        union
+        select r.target, m.source from reach r join made_from m on m.target = r.source
+    )
+    select string_agg(r.target, ', ' order by r.target) into loop_of from reach r where r.source = r.target;
+    if loop_of is not null then
+        raise exception 'DataSets made from themselves: %', loop_of
+            using errcode = 'DF002', hint = 'remove one IN or OUT item of the jobs in the cycle';
+    end if;
+    if tg_op <> 'INSERT' then
+        perform dataflow.rebuild_runnable(array(select distinct jobid from old_rows));
+    end if;
+    if tg_op <> 'DELETE' then
+        perform dataflow.rebuild_runnable(array(select distinct jobid from new_rows));
+    end if;
+    return null;
+end
+$$;
+create trigger job_inserted after insert on dataflow.job
+    referencing new table as new_rows for each statement execute function dataflow.after_job_change();
+create trigger job_updated after update on dataflow.job
+    referencing old table as old_rows new table as new_rows for each statement execute function dataflow.after_job_change();
+create trigger job_deleted after delete on dataflow.job
+    referencing old table as old_rows for each statement execute function dataflow.after_job_change();
+
+create function dataflow.after_dataset_change() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if tg_op = 'DELETE' then
+        perform dataflow.rebuild_runnable(array(select distinct j.jobid from old_rows o join dataflow.job j on j.datasetid = o.datasetid));
+    else
+        perform dataflow.rebuild_runnable(array(select distinct j.jobid from new_rows n join dataflow.job j on j.datasetid = n.datasetid));
+    end if;
+    return null;
+end
+$$;
+create trigger dataset_inserted after insert on dataflow.dataset
+    referencing new table as new_rows for each statement execute function dataflow.after_dataset_change();
+create trigger dataset_updated after update on dataflow.dataset
+    referencing new table as new_rows for each statement execute function dataflow.after_dataset_change();
+create trigger dataset_deleted after delete on dataflow.dataset
+    referencing old table as old_rows for each statement execute function dataflow.after_dataset_change();
+
+-- Of a policy, only the order decides which chunks may run.
+create function dataflow.after_policy_change() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if (tg_op = 'INSERT' and new.ordered) or (tg_op = 'UPDATE' and new.ordered <> old.ordered) then
+        perform dataflow.rebuild_runnable(array[new.jobid]);
+    elsif tg_op = 'DELETE' and old.ordered then
+        perform dataflow.rebuild_runnable(array[old.jobid]);
+    end if;
+    return null;
+end
+$$;
+create trigger policy_changed after insert or update or delete on dataflow.job_policy
+    for each row execute function dataflow.after_policy_change();
+
+create function dataflow.after_listing() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+begin
+    if tg_op = 'DELETE' then
+        perform dataflow.wait_for_inputs(array(select distinct o.jobid from old_rows o));
+        perform dataflow.settle_runnable(array_agg(o.jobid), array_agg(o.dataid)) from old_rows o having count(*) > 0;
+    else
+        perform dataflow.wait_for_inputs(array(select distinct n.jobid from new_rows n));
+        perform dataflow.settle_runnable(array_agg(n.jobid), array_agg(n.dataid)) from new_rows n having count(*) > 0;
+    end if;
+    return null;
+end
+$$;
+create trigger chunk_input_inserted after insert on dataflow.chunk_input
+    referencing new table as new_rows for each statement execute function dataflow.after_listing();
+create trigger chunk_input_updated after update on dataflow.chunk_input
+    referencing new table as new_rows for each statement execute function dataflow.after_listing();
+create trigger chunk_input_deleted after delete on dataflow.chunk_input
+    referencing old table as old_rows for each statement execute function dataflow.after_listing();
+
+create function dataflow.keep_modified() returns trigger language plpgsql as $$
+begin
+    new.modified := now();
+    return new;
+end
+$$;
+create trigger keep_modified before insert or update on dataflow.job for each row execute function dataflow.keep_modified();
+create trigger keep_modified before insert or update on dataflow.dataset for each row execute function dataflow.keep_modified();
+create trigger keep_modified before insert or update on dataflow.job_policy for each row execute function dataflow.keep_modified();
