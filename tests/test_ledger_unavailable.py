@@ -592,7 +592,7 @@ def test_every_verb_on_a_database_without_the_schema_says_how_to_install_it(empt
 
 def test_a_schema_that_is_too_old_says_how_to_install_the_rest(empty_url: str, tmp_path: Path) -> None:
     with Ledger(empty_url) as ledger, psycopg.connect(empty_url, autocommit=True) as psql:
-        schema.install(ledger, upto="0004_upkeep")
+        schema.install(ledger, upto="0006_triggers")
         flow = Flow(ledger=ledger, url=empty_url, psql=psql, root=tmp_path)
         flow.register(LOAD)
         planned(flow, "1")
