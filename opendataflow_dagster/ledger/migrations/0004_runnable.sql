@@ -121,9 +121,10 @@ begin
           join dataflow.job j on j.datasetid = c.datasetid and j.mapping = 'equal'
          where not coalesce(c.status = any (case j.itemtype when 'OUT' then array['PENDING', 'RESUBMIT', 'GONE']
                                                             else array['READY', 'SKIPPED', 'GONE'] end), false)
-           -- A consumer has nothing to lose by a chunk that was not READY; by a new row only if there was another.
-           and (j.itemtype = 'OUT' or c.old_status in ('READY', 'SKIPPED')
-                or c.old_status = 'NEW' and 1 < (select count(*) from dataflow.datastatus s
+           -- A producer has nothing to lose by an output that was not free, a consumer nothing by a chunk that was not
+           -- READY; by a new row only if there was another.
+           and (case j.itemtype when 'OUT' then c.old_status in ('PENDING', 'RESUBMIT', 'NEW') else c.old_status in ('READY', 'SKIPPED') end
+                or j.itemtype = 'IN' and c.old_status = 'NEW' and 1 < (select count(*) from dataflow.datastatus s
                                                   where s.datasetid = c.datasetid and s.dataid = c.dataid and s.locktype = 'OUT'))
          order by j.jobid, c.dataid
     loop
