@@ -14,7 +14,6 @@ from ..model.ids import DatasetId
 from ..model.manifest import NewManifest
 from ..warehouse.placement import misplaced
 
-
 # So many in one transaction: it holds a lock for each, and the server has room for some thousands.
 _AT_ONCE = 500
 
