@@ -48,6 +48,24 @@ def url(server: str, template: str) -> Iterator[str]:
     yield from _database(server, template)
 
 
+@pytest.fixture(scope="module")
+def shared_database(server: str, template: str) -> Iterator[str]:
+    yield from _database(server, template)
+
+
+@pytest.fixture
+def emptied_url(shared_database: str) -> str:
+    """One database for a whole file, emptied for each test: where there are many, a clone for each costs more."""
+    with psycopg.connect(shared_database, autocommit=True) as connection:
+        connection.execute("set session_replication_role = replica")
+        tables = connection.execute(
+            "select format('delete from dataflow.%I', tablename) from pg_tables"
+            " where schemaname = 'dataflow' and tablename not in ('migration', 'status_transition')"
+        )
+        connection.execute("; ".join(row[0] for row in tables).encode())
+    return shared_database
+
+
 @pytest.fixture
 def ledger(url: str) -> Iterator[Ledger]:
     with Ledger(url, actor="test") as ledger:

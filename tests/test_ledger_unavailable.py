@@ -37,26 +37,12 @@ from opendataflow_dagster.protocol.release import abandon, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
 from opendataflow_dagster.protocol.run import begin_run
-from tests.conftest import _database
 from tests.factories import Flow, job, key
 
 
-@pytest.fixture(scope="module")
-def database(server: str, template: str) -> Iterator[str]:
-    yield from _database(server, template)
-
-
 @pytest.fixture
-def url(database: str) -> str:
-    """One database for the whole file, emptied for each test: a clone for each costs more than the test."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("set session_replication_role = replica")
-        tables = connection.execute(
-            "select format('delete from dataflow.%I', tablename) from pg_tables"
-            " where schemaname = 'dataflow' and tablename not in ('migration', 'status_transition')"
-        )
-        connection.execute("; ".join(row[0] for row in tables).encode())
-    return database
+def url(emptied_url: str) -> str:
+    return emptied_url
 
 
 # A verb that finds no server says so after this time.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,26 +27,12 @@ from opendataflow_dagster.protocol.publish import publish
 from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.resubmit import resubmit
-from tests.conftest import _database
 from tests.factories import Flow, job, key
 
 
-@pytest.fixture(scope="module")
-def database(server: str, template: str) -> Iterator[str]:
-    yield from _database(server, template)
-
-
 @pytest.fixture
-def url(database: str) -> str:
-    """One database for the whole file, emptied for each test: a clone for each of a hundred costs a minute."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("set session_replication_role = replica")
-        tables = connection.execute(
-            "select format('delete from dataflow.%I', tablename) from pg_tables"
-            " where schemaname = 'dataflow' and tablename not in ('migration', 'status_transition')"
-        )
-        connection.execute("; ".join(row[0] for row in tables).encode())
-    return database
+def url(emptied_url: str) -> str:
+    return emptied_url
 
 
 # ---- what every no has in common

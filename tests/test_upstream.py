@@ -24,26 +24,12 @@ from opendataflow_dagster.protocol.claim import claim, claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.publish import Made, publish, publish_many
 from opendataflow_dagster.protocol.release import fail
-from tests.conftest import _database
 from tests.factories import Flow, key
 
 
-@pytest.fixture(scope="module")
-def database(server: str, template: str) -> Iterator[str]:
-    yield from _database(server, template)
-
-
 @pytest.fixture
-def url(database: str) -> str:
-    """One database for the whole file, emptied for each test: a clone for each costs more than the test."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("set session_replication_role = replica")
-        tables = connection.execute(
-            "select format('delete from dataflow.%I', tablename) from pg_tables"
-            " where schemaname = 'dataflow' and tablename not in ('migration', 'status_transition')"
-        )
-        connection.execute("; ".join(row[0] for row in tables).encode())
-    return database
+def url(emptied_url: str) -> str:
+    return emptied_url
 
 
 # ---- the client
