@@ -221,8 +221,8 @@ def any_text() -> st.SearchStrategy[str]:
 
 
 @pytest.fixture(scope="module")
-def session(database: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(database, autocommit=True) as connection:
+def session(shared_database: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(shared_database, autocommit=True) as connection:
         yield connection
 
 

@@ -79,7 +79,7 @@ class Out:
 
 @dataclass(kw_only=True)
 class In:
-    claim_id: int | None
+    ours: bool
     version: int | None
 
 
@@ -163,7 +163,7 @@ class Model:
     def is_locked(self, jobid: str, dataid: str) -> bool:
         kinds: dict[str, str] = {one.datasetid: one.mapping.kind for one in JOBS[jobid].inputs}
         reading = (
-            (kinds[name] == "equal" or mine.claim_id is None)
+            (kinds[name] == "equal" or not mine.ours)
             for name, each in self.needs(jobid, dataid)
             if (mine := self.ins.get((name, jobid, each)))
         )
@@ -259,7 +259,7 @@ class Model:
             out = self.outs.setdefault(row, Out(status="PENDING"))
             out.status, out.claim_id, out.attempt = "RUNNING", taken.claim_id, out.attempt + 1
         for (datasetid, dataid), version in pins.items():
-            self.ins[datasetid, taken.jobid, dataid] = In(claim_id=taken.claim_id, version=version)
+            self.ins[datasetid, taken.jobid, dataid] = In(ours=True, version=version)
         self.pins[taken.claim_id] = pins
 
     def held(self, taken: Claim) -> bool:
@@ -485,9 +485,7 @@ class Walk(RuleBasedStateMachine):
         model = self.model
         words = model.give_up(sorted(row for row, out in model.outs.items() if out.claim_id in model.expired))
         strays = [
-            row
-            for row, one in model.ins.items()
-            if one.claim_id and not model.is_shared(row[1], None, (row[0], row[2]))
+            row for row, one in model.ins.items() if one.ours and not model.is_shared(row[1], None, (row[0], row[2]))
         ]
         healed = heal(self.ledger, rebuild=rebuild)
         assert healed.resubmitted == _keys(row for row, word in words.items() if word == "RESUBMIT")
@@ -581,7 +579,7 @@ class Walk(RuleBasedStateMachine):
                 self._type("insert into dataflow.datastatus values (%s, %s, %s, 'OUT', 'RUNNING', now())", *row)
         for datasetid, each in self.model.needs(jobid, dataid):
             if (datasetid, jobid, each) not in self.model.ins:
-                self.model.ins[datasetid, jobid, each] = In(claim_id=None, version=None)
+                self.model.ins[datasetid, jobid, each] = In(ours=False, version=None)
                 self._type(
                     "insert into dataflow.datastatus values (%s, %s, %s, 'IN', 'RUNNING', now())",
                     datasetid,
@@ -622,7 +620,9 @@ class Walk(RuleBasedStateMachine):
             if row[3] == "OUT"
         }
         assert outs == self.model.outs
-        assert {row[:3]: In(claim_id=row[4], version=row[5]) for row in found if row[3] == "IN"} == self.model.ins
+        assert {
+            row[:3]: In(ours=row[4] is not None, version=row[5]) for row in found if row[3] == "IN"
+        } == self.model.ins
 
     @invariant()
     def the_answers_and_the_runnable_set_are_those_of_the_model(self) -> None:
