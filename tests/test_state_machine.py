@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from psycopg.conninfo import make_conninfo
@@ -79,7 +79,7 @@ class Out:
 
 @dataclass(kw_only=True)
 class In:
-    ours: bool
+    claim_id: int | None
     version: int | None
 
 
@@ -163,7 +163,7 @@ class Model:
     def is_locked(self, jobid: str, dataid: str) -> bool:
         kinds: dict[str, str] = {one.datasetid: one.mapping.kind for one in JOBS[jobid].inputs}
         reading = (
-            (kinds[name] == "equal" or not mine.ours)
+            (kinds[name] == "equal" or mine.claim_id is None)
             for name, each in self.needs(jobid, dataid)
             if (mine := self.ins.get((name, jobid, each)))
         )
@@ -259,7 +259,7 @@ class Model:
             out = self.outs.setdefault(row, Out(status="PENDING"))
             out.status, out.claim_id, out.attempt = "RUNNING", taken.claim_id, out.attempt + 1
         for (datasetid, dataid), version in pins.items():
-            self.ins[datasetid, taken.jobid, dataid] = In(ours=True, version=version)
+            self.ins[datasetid, taken.jobid, dataid] = In(claim_id=taken.claim_id, version=version)
         self.pins[taken.claim_id] = pins
 
     def held(self, taken: Claim) -> bool:
@@ -424,7 +424,8 @@ class Walk(RuleBasedStateMachine):
         if not isinstance(one, int):
             return one
         found = sorted((out.status != "RUNNING", row[0], row[2]) for row, out in self.model.outs.items())
-        return found[one % len(found)][1:] if found else ("raw", DATAIDS[0])
+        assume(found)
+        return found[one % len(found)][1:]
 
     def _take_out(self, out: Chunk, word: str) -> None:
         act = hold if word == "HOLD" else skip
@@ -485,7 +486,9 @@ class Walk(RuleBasedStateMachine):
         model = self.model
         words = model.give_up(sorted(row for row, out in model.outs.items() if out.claim_id in model.expired))
         strays = [
-            row for row, one in model.ins.items() if one.ours and not model.is_shared(row[1], None, (row[0], row[2]))
+            row
+            for row, one in model.ins.items()
+            if one.claim_id and not model.is_shared(row[1], None, (row[0], row[2]))
         ]
         healed = heal(self.ledger, rebuild=rebuild)
         assert healed.resubmitted == _keys(row for row, word in words.items() if word == "RESUBMIT")
@@ -502,7 +505,8 @@ class Walk(RuleBasedStateMachine):
         self.plan(jobid, [dataid])
         for datasetid, each in self.model.needs(jobid, dataid):
             if datasetid not in PRODUCER:
-                self.someone_announces(datasetid, each)
+                if (datasetid, "someone", each) not in self.model.outs:
+                    self._announce(datasetid, each)
             elif not self.model.is_ready((datasetid, each)):
                 self.produce(PRODUCER[datasetid], each, True)
         before = len(self.claims)
@@ -548,7 +552,9 @@ class Walk(RuleBasedStateMachine):
     @rule(one=chunks)
     def type_a_delete(self, one: Chunk | int) -> None:
         datasetid, dataid = self._chunk(one)
-        self.model.delete(list(self.model.rows((datasetid, dataid))))
+        rows = list(self.model.rows((datasetid, dataid)))
+        assume(rows)
+        self.model.delete(rows)
         self._type(
             "delete from dataflow.datastatus where datasetid = %s and dataid = %s and locktype = 'OUT'",
             datasetid,
@@ -557,16 +563,19 @@ class Walk(RuleBasedStateMachine):
 
     @rule(datasetid=st.sampled_from(("codes", "codes", "raw", "sums")), dataid=dataids)
     def someone_announces(self, datasetid: str, dataid: str) -> None:
-        if (row := (datasetid, "someone", dataid)) not in self.model.outs:
-            self.model.outs[row] = Out(status="READY")
-            self._type("insert into dataflow.datastatus values (%s, %s, %s, 'OUT', 'READY', now())", *row)
+        assume((datasetid, "someone", dataid) not in self.model.outs)
+        self._announce(datasetid, dataid)
+
+    def _announce(self, datasetid: str, dataid: str) -> None:
+        row = (datasetid, "someone", dataid)
+        self.model.outs[row] = Out(status="READY")
+        self._type("insert into dataflow.datastatus values (%s, %s, %s, 'OUT', 'READY', now())", *row)
 
     @rule(jobid=jobids, dataid=dataids)
     def upstream_claims(self, jobid: str, dataid: str) -> None:
         """As RunJob does it: without a claim, with IN rows."""
         rows = self.model.outputs(jobid, dataid)
-        if not all(row not in self.model.outs or self.model.outs[row].status in FREE for row in rows):
-            return
+        assume(all(row not in self.model.outs or self.model.outs[row].status in FREE for row in rows))
         for row in rows:
             if row in self.model.outs:
                 self.model.set({row: "RUNNING"})
@@ -579,7 +588,7 @@ class Walk(RuleBasedStateMachine):
                 self._type("insert into dataflow.datastatus values (%s, %s, %s, 'OUT', 'RUNNING', now())", *row)
         for datasetid, each in self.model.needs(jobid, dataid):
             if (datasetid, jobid, each) not in self.model.ins:
-                self.model.ins[datasetid, jobid, each] = In(ours=False, version=None)
+                self.model.ins[datasetid, jobid, each] = In(claim_id=None, version=None)
                 self._type(
                     "insert into dataflow.datastatus values (%s, %s, %s, 'IN', 'RUNNING', now())",
                     datasetid,
@@ -590,8 +599,7 @@ class Walk(RuleBasedStateMachine):
     @rule(jobid=jobids, dataid=dataids)
     def upstream_ends_the_job(self, jobid: str, dataid: str) -> None:
         rows = [row for row in self.model.outputs(jobid, dataid) if row in self.model.outs]
-        if not self.model.may(rows, "READY"):
-            return
+        assume(rows and self.model.may(rows, "READY"))
         self.model.set(dict.fromkeys(rows, "READY"))
         self._type(
             "update dataflow.datastatus set status = 'READY' where jobid = %s and dataid = %s and locktype = 'OUT'",
@@ -620,9 +628,7 @@ class Walk(RuleBasedStateMachine):
             if row[3] == "OUT"
         }
         assert outs == self.model.outs
-        assert {
-            row[:3]: In(ours=row[4] is not None, version=row[5]) for row in found if row[3] == "IN"
-        } == self.model.ins
+        assert {row[:3]: In(claim_id=row[4], version=row[5]) for row in found if row[3] == "IN"} == self.model.ins
 
     @invariant()
     def the_answers_and_the_runnable_set_are_those_of_the_model(self) -> None:
