@@ -236,6 +236,8 @@ def grow(crew: Crew, small: Ground, large: Ground, batch: int, scale: Scale) -> 
         for ground, rounds in ((large, at_large), (small, at_small)):
             ground.spend(crew, batch, calls)
             rounds.append(crew.do(Work(kind="claim", url=ground.url, batch=batch, calls=calls)))
+            # What was claimed lies dead at the head of a queue until it is vacuumed; the bare one shall be worn alike.
+            crew.do(Work(kind="bare", url=ground.url, batch=batch, calls=calls))
     ratio = median_ratio(at_large, at_small)
     times = (f"{1e6 / median_rate(rounds):,.0f} us" for rounds in (at_large, at_small))
     _line(f"claims of {batch}, {crew.size} claimer", *times, f"{ratio:.2f}")
