@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from opendataflow_dagster.cli.main import COMMANDS, OdfGroup, odf
+from opendataflow_dagster.cli.frame import OdfGroup
+from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.ledger.settings import configured_url, database_url, home
 from opendataflow_dagster.model.errors import ClaimLost, InvalidInput
@@ -51,34 +51,6 @@ def embedded(odf_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ODF_DATABASE_URL", raising=False)
 
 
-def test_help_starts_fast_and_loads_neither_dagster_nor_spark_nor_a_driver() -> None:
-    script = (
-        "import sys; from opendataflow_dagster.cli.main import odf; odf(['--help'], standalone_mode=False);"
-        "print([m for m in ('dagster', 'pyspark', 'psycopg', 'rich') if m in sys.modules])"
-    )
-    seconds = []
-    for _ in range(3):
-        began = time.perf_counter()
-        said = subprocess.run(
-            [sys.executable, "-c", script],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=environment(),
-        )
-        seconds.append(time.perf_counter() - began)
-    assert said.stdout.splitlines()[-1] == "[]"
-    assert min(seconds) < 0.3
-
-
-@pytest.mark.parametrize("words", [["start"], ["stop"], ["status"], ["url"], []])
-def test_every_command_has_help_with_an_example(words: list[str]) -> None:
-    result = run("db", *words, "--help")
-    assert result.exit_code == 0
-    assert "Example:" in result.output
-    assert f"odf db {words[0] if words else 'start'}" in result.output
-
-
 @pytest.mark.parametrize(
     "words", [["no-such-command"], ["db", "no-such-command"], ["db", "start", "--no-such-option"], ["db"], []]
 )
@@ -93,10 +65,6 @@ def test_the_version_is_printed() -> None:
     result = run("--version")
     assert result.exit_code == 0
     assert result.output.startswith("odf ")
-
-
-def test_the_schema_commands_are_in_the_table() -> None:
-    assert COMMANDS["schema"] == "opendataflow_dagster.cli.schema:schema"
 
 
 def group_that_raises(error: BaseException) -> click.Group:

@@ -59,3 +59,8 @@ def test_a_server_that_is_not_there_is_one_sentence_and_exit_code_132(command: s
     assert "cannot be reached" in result.output
     assert "s3cret" not in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_dry_run_of_install_says_what_it_would_apply_and_applies_nothing(empty_url: str) -> None:
+    assert run("install", "--dry-run", url=empty_url).output == f"Would apply {', '.join(NAMES)}.\n"
+    assert run("verify", url=empty_url).exit_code == 1

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 
+from .options import answer, as_json
+from .output import print_json
+
 if TYPE_CHECKING:
     from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
-
-as_json = click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
 
 
 @click.group()
@@ -57,7 +57,7 @@ def stop(json_wanted: bool) -> None:
     stopped = server.stop()
     data = server.status().data
     if json_wanted:
-        _print_json({"stopped": stopped, "data": str(data)})
+        print_json({"stopped": stopped, "data": str(data)})
     else:
         click.echo(f"Postgres in {data} {'is stopped' if stopped else 'was not running'}.")
 
@@ -76,7 +76,7 @@ def status(json_wanted: bool) -> None:
 
     server = configured_url()
     answers = _print_configured(server, json_wanted) if server else _print_embedded(_embedded("show"), json_wanted)
-    click.get_current_context().exit(0 if answers else 1)
+    answer(answers)
 
 
 @db.command()
@@ -91,7 +91,7 @@ def url(json_wanted: bool) -> None:
     from opendataflow_dagster.ledger.settings import database_url
 
     if json_wanted:
-        _print_json({"url": database_url()})
+        print_json({"url": database_url()})
     else:
         click.echo(database_url())
 
@@ -113,7 +113,7 @@ def _print_embedded(server: EmbeddedPostgres, json_wanted: bool) -> bool:
     now = server.status()
     answers = now.running and now.problem is None
     if json_wanted:
-        _print_json(
+        print_json(
             {
                 "kind": "embedded",
                 "running": now.running,
@@ -142,13 +142,9 @@ def _print_configured(server: str, json_wanted: bool) -> bool:
     reach = reach_url(server)
     answers = reach.outcome is Outcome.READY
     if json_wanted:
-        _print_json({"kind": "server", "running": answers, "version": reach.version, "problem": reach.reason})
+        print_json({"kind": "server", "running": answers, "version": reach.version, "problem": reach.reason})
     elif answers:
         click.echo(f"The server in ODF_DATABASE_URL answers (Postgres {reach.version}).")
     else:
         click.echo(f"The server in ODF_DATABASE_URL does not answer: {reach.reason}")
     return answers
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    click.echo(json.dumps(value, indent=2))

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
 import click
 
-if TYPE_CHECKING:
-    from opendataflow_dagster.ledger.database import Ledger
-
-as_json = click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
+from .options import answer, as_json, open_ledger
+from .output import print_json
 
 
 @click.group()
@@ -27,22 +20,28 @@ def schema() -> None:
 
 
 @schema.command()
+@click.option("--dry-run", is_flag=True, help="Say what would be applied, and change nothing.")
 @as_json
-def install(json_wanted: bool) -> None:
+def install(dry_run: bool, json_wanted: bool) -> None:
     """Install or upgrade; nothing happens when all is there. Any number of processes may do it at once.
 
     \b
     Example:
+      odf schema install --dry-run
       odf schema install
     """
     from opendataflow_dagster.ledger import schema as ledger_schema
 
-    with _ledger() as ledger:
+    with open_ledger(rehearsal=dry_run) as ledger:
         applied = ledger_schema.install(ledger)
     if json_wanted:
-        click.echo(json.dumps({"applied": list(applied)}, indent=2))
+        print_json({"applied": applied})
     else:
-        click.echo(f"Applied {', '.join(applied)}." if applied else "The schema is up to date.")
+        click.echo(
+            f"{'Would apply' if dry_run else 'Applied'} {', '.join(applied)}."
+            if applied
+            else "The schema is up to date."
+        )
 
 
 @schema.command()
@@ -58,10 +57,10 @@ def verify(json_wanted: bool) -> None:
 
     from opendataflow_dagster.ledger import schema as ledger_schema
 
-    with _ledger() as ledger:
+    with open_ledger() as ledger:
         report = ledger_schema.verify(ledger)
     if json_wanted:
-        click.echo(json.dumps({"ok": report.ok, **asdict(report)}, indent=2))
+        print_json({"ok": report.ok, **asdict(report)})
     else:
         for what, names, step in (
             ("missing", report.missing, "run `odf schema install`"),
@@ -73,7 +72,7 @@ def verify(json_wanted: bool) -> None:
                 click.echo(f"{what}: {', '.join(names)}; {step}")
         if report.ok:
             click.echo(f"The schema is whole ({len(report.applied)} migrations).")
-    click.get_current_context().exit(0 if report.ok else 1)
+    answer(report.ok)
 
 
 @schema.command()
@@ -87,12 +86,3 @@ def sql() -> None:
     from opendataflow_dagster.ledger import schema as ledger_schema
 
     click.echo(ledger_schema.script(), nl=False)
-
-
-@contextmanager
-def _ledger() -> Iterator[Ledger]:
-    from opendataflow_dagster.ledger.database import Ledger
-    from opendataflow_dagster.ledger.settings import database_url
-
-    with Ledger(database_url()) as ledger:
-        yield ledger

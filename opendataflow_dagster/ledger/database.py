@@ -77,7 +77,10 @@ class Ledger:
         actor: str | None = None,
         connections: int = 4,
         patience: timedelta = timedelta(seconds=10),
+        rehearsal: bool = False,
     ) -> None:
+        #: Every transaction is rolled back in the end: the verbs say what they would do, and change nothing.
+        self.rehearsal = rehearsal
         self.actor = actor or f"{getpass.getuser()}@{socket.gethostname()}"
         #: Jobs whose inputs have files, which a claim must look at before its transaction ends. Only a memory, to
         #: save the others a round trip.
@@ -108,7 +111,7 @@ class Ledger:
     @contextmanager
     def transaction(self, *, actor: str | None = None) -> Iterator[Transaction]:
         """All of the block or nothing. `actor` is who the history names, when it is not this ledger's."""
-        with self._connection() as connection, connection.transaction():
+        with self._connection() as connection, connection.transaction(force_rollback=self.rehearsal):
             if actor is not None:
                 Transaction(connection).rows("act_as", actor=actor)
             yield Transaction(connection)
@@ -117,7 +120,11 @@ class Ledger:
     def statement(self) -> Iterator[Transaction]:
         """Each statement of the block is a transaction of its own; for a verb that is one statement."""
         with self._connection() as connection:
-            yield Transaction(connection)
+            if self.rehearsal:
+                with connection.transaction(force_rollback=True):
+                    yield Transaction(connection)
+            else:
+                yield Transaction(connection)
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:

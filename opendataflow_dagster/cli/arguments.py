@@ -1,0 +1,67 @@
+"""Arguments that many commands have: a DataSet, a Job, some chunks. A shell completes their names from the ledger."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+_UNITS: Final = {"s": 1, "min": 60, "m": 60, "h": 3_600, "d": 86_400}
+
+
+class Moment(click.ParamType[datetime]):
+    """`2024-01-05`, `2024-01-05 14:00` (local time), or how long ago: `30min`, `3h`, `2d`."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        text = str(value).strip()
+        number = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
+        unit = text[len(number) :].strip()
+        if number.isdigit() and unit in _UNITS and len(number) < 10:
+            return datetime.now(UTC) - timedelta(seconds=int(number) * _UNITS[unit])
+        try:
+            # Without a zone it is the time of the operator's clock.
+            return datetime.fromisoformat(text).astimezone()
+        except (ValueError, OverflowError):
+            self.fail(f"{text!r} is no time; write 2024-01-05, '2024-01-05 14:00', or how long ago: 3h", param, ctx)
+
+
+def _names(index: int) -> Any:
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in _known()[index] if name.startswith(incomplete)]
+
+    return complete
+
+
+def _known() -> tuple[list[str], list[str]]:
+    """DataSets and Jobs. A key press never starts a server, and never shows an error."""
+    from opendataflow_dagster.ledger import registry
+    from opendataflow_dagster.ledger.database import Ledger
+    from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
+    from opendataflow_dagster.ledger.settings import configured_url, home
+    from opendataflow_dagster.model.errors import OpenDataFlowError
+
+    try:
+        url = configured_url()
+        if url is None:
+            server = EmbeddedPostgres(home())
+            if not server.status().running:
+                return [], []
+            url = server.url()
+        with Ledger(url, patience=timedelta(seconds=1)) as ledger, ledger.statement() as statement:
+            known = registry.registered(statement)
+    except OpenDataFlowError:
+        return [], []
+    return sorted(known.datasets), sorted({*known.inputs, *known.outputs})
+
+
+dataset_argument = click.argument("datasetid", metavar="DATASET", shell_complete=_names(0))
+job_argument = click.argument("jobid", metavar="JOB", shell_complete=_names(1))
+job_option = click.option("--job", "jobid", metavar="JOB", help="Only of this Job.", shell_complete=_names(1))
+optional_dataset = click.argument("datasetid", metavar="[DATASET]", required=False, shell_complete=_names(0))
+some_chunks = click.argument("chunks", metavar="[DATAID|FROM..TO]...", nargs=-1)

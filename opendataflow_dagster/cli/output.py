@@ -1,0 +1,145 @@
+"""How `odf` speaks: tables with colours on a terminal, plain text in a pipe, JSON for programs.
+
+A table is never cut: on a terminal a long cell goes on in the next line, in a pipe a row is one line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any, TypeAlias
+
+import click
+
+#: A cell: a text, or a text with a style.
+Cell: TypeAlias = "str | tuple[str, str]"
+
+#: Colours of the status words; also those of heat-maps and reports.
+STYLES = {
+    "READY": "green",
+    "RUNNING": "blue",
+    "RESUBMIT": "yellow",
+    "PENDING": "white",
+    "FAILED": "red",
+    "HOLD": "magenta",
+    "SKIPPED": "cyan",
+}
+
+
+def is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def print_json(value: object) -> None:
+    click.echo(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
+
+
+def jsonable(value: object) -> Any:
+    """Dataclasses as objects, times as ISO 8601 in UTC, durations in seconds. Names are never shortened."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    match value:
+        case Enum():
+            return value.value
+        case datetime():
+            return value.astimezone(UTC).isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case Mapping():
+            return {str(name): jsonable(one) for name, one in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [jsonable(one) for one in value]
+    return value
+
+
+def say(text: str) -> None:
+    """A sentence for a person, without anything that a terminal would obey."""
+    click.echo(printable(text))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Sequence[str] = ()) -> None:
+    """`right` names the columns of numbers."""
+    cells = [[_parts(cell) for cell in row] for row in rows]
+    if is_terminal():
+        _rich_table(columns, cells, right)
+    else:
+        _plain_table(columns, cells, right)
+
+
+def heading(text: str) -> None:
+    if is_terminal():
+        click.secho(printable(text), bold=True)
+    else:
+        say(text)
+
+
+def status(word: str | None) -> Cell:
+    text = word if word is not None else "NULL"
+    return text, STYLES.get(text, "bold red")
+
+
+def moment(at: datetime | None, *, now: datetime | None = None) -> str:
+    """`2024-01-05 14:03 (3 h ago)`, in the time zone of this machine."""
+    if at is None:
+        return ""
+    passed = (now or datetime.now(UTC)) - at
+    said = f"{span(passed)} ago" if passed >= timedelta(0) else f"in {span(-passed)}"
+    return f"{at.astimezone():%Y-%m-%d %H:%M} ({said})"
+
+
+def span(duration: timedelta | None) -> str:
+    """A duration in its largest unit that says enough: `40 s`, `12 min`, `3 h`, `5 d`."""
+    if duration is None:
+        return ""
+    seconds = duration.total_seconds()
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{int(seconds // size):,} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+
+
+def printable(text: str) -> str:
+    """Reasons and foreign statuses come from anywhere: nothing in them may steer a terminal or break a row."""
+    if text.isprintable():
+        return text
+    return " ".join("".join(one if _is_shown(one) else " " for one in text).split())
+
+
+def _is_shown(character: str) -> bool:
+    return not unicodedata.category(character).startswith(("C", "Z")) or character == " "
+
+
+def _parts(cell: Cell) -> tuple[str, str]:
+    text, style = (cell, "") if isinstance(cell, str) else cell
+    return printable(text), style
+
+
+def _plain_table(columns: Sequence[str], rows: list[list[tuple[str, str]]], right: Sequence[str]) -> None:
+    lines = [list(columns), *([text for text, _ in row] for row in rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    for line in lines:
+        padded = [
+            text.rjust(width) if name in right else text.ljust(width)
+            for text, width, name in zip(line, widths, columns, strict=True)
+        ]
+        click.echo("  ".join(padded).rstrip())
+
+
+def _rich_table(columns: Sequence[str], rows: list[list[tuple[str, str]]], right: Sequence[str]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in columns:
+        shown.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        # As Text, never as markup: a dataid may hold [brackets].
+        shown.add_row(*(Text(text, style=style) for text, style in row))
+    Console().print(shown)
