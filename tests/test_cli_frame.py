@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from opendataflow_dagster.cli import output
 from opendataflow_dagster.cli.arguments import Moment
-from opendataflow_dagster.cli.main import COMMANDS, odf
+from opendataflow_dagster.cli.main import COMMANDS, SECTIONS, odf
 from opendataflow_dagster.cli.options import WIDE, Act
 from opendataflow_dagster.cli.reference import leaves, reference
 from opendataflow_dagster.ledger.database import Ledger
@@ -29,8 +29,9 @@ LEAVES = [pytest.param(words, command, id=" ".join(words[1:])) for words, comman
 
 #: They print a text that is a program itself, or hand over to one.
 WITHOUT_JSON = {"schema sql", "completion"}
-#: They change nothing of the ledger and no file, or only start and stop a server.
-READING = {"completion", "db start", "db stop", "db status", "db url", "schema verify", "schema sql"}
+#: They change nothing of the ledger and no file, or only start and stop a server. So do all that show something.
+READING = {*SECTIONS["See"], "chunk show", "completion", "db start", "db stop", "db status", "db url"}
+READING |= {"schema verify", "schema sql"}
 
 
 @pytest.mark.parametrize(("words", "command"), LEAVES)

@@ -63,5 +63,6 @@ def _known() -> tuple[list[str], list[str]]:
 dataset_argument = click.argument("datasetid", metavar="DATASET", shell_complete=_names(0))
 job_argument = click.argument("jobid", metavar="JOB", shell_complete=_names(1))
 job_option = click.option("--job", "jobid", metavar="JOB", help="Only of this Job.", shell_complete=_names(1))
+optional_job = click.argument("jobid", metavar="[JOB]", required=False, shell_complete=_names(1))
 optional_dataset = click.argument("datasetid", metavar="[DATASET]", required=False, shell_complete=_names(0))
 some_chunks = click.argument("chunks", metavar="[DATAID|FROM..TO]...", nargs=-1)

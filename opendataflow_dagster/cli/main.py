@@ -13,6 +13,15 @@ _CLI = "opendataflow_dagster.cli"
 
 #: What `odf --help` shows, section by section: name -> "module:attribute".
 SECTIONS = {
+    "See": {
+        "status": f"{_CLI}.status:status",
+        "watch": f"{_CLI}.watch:watch",
+        "why": f"{_CLI}.why:why",
+        "chunks": f"{_CLI}.chunks:chunks",
+        "chunk": f"{_CLI}.chunks:chunk",
+        "runs": f"{_CLI}.runs:runs",
+        "history": f"{_CLI}.runs:history",
+    },
     "Set up": {
         "db": f"{_CLI}.db:db",
         "schema": f"{_CLI}.schema:schema",
@@ -49,8 +58,9 @@ def odf(debug: bool) -> None:
 
     \b
     Example:
-      odf --help
-      odf db start
+      odf status
+      odf why --failed
+      odf resubmit --failed-since 6h
     """
 
 

@@ -59,7 +59,8 @@ def jsonable(value: object) -> Any:
 
 def say(text: str) -> None:
     """A sentence for a person, without anything that a terminal would obey."""
-    click.echo(printable(text))
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    click.echo(indent + printable(text.lstrip(" ")))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Sequence[str] = ()) -> None:
@@ -72,10 +73,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Sequ
 
 
 def heading(text: str) -> None:
+    if text.startswith("\n"):
+        click.echo()
     if is_terminal():
-        click.secho(printable(text), bold=True)
+        click.secho(printable(text.strip()), bold=True)
     else:
-        say(text)
+        say(text.strip())
 
 
 def status(word: str | None) -> Cell:

@@ -1,0 +1,83 @@
+"""`odf watch`: the same, live."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from . import output
+from .options import as_json, open_ledger
+
+if TYPE_CHECKING:
+    from opendataflow_dagster.ledger.chunks import Event
+    from opendataflow_dagster.ledger.database import Ledger
+
+
+@click.command()
+@click.option("--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(min=0.1), help="Seconds.")
+@click.option("--looks", type=click.IntRange(min=1), help="End after so many looks. Default: until Ctrl-C.")
+@as_json
+def watch(seconds: float, looks: int | None, json_wanted: bool) -> None:
+    """Look again and again: on a terminal the status, redrawn; in a pipe or with --json each change as a line.
+
+    \b
+    Example:
+      odf watch
+      odf watch --every 10 | tee changes.log
+      odf watch --json | jq .new_status
+    """
+    with open_ledger() as ledger:
+        follower = _Follower(ledger, json_wanted)
+        left = looks
+        try:
+            while left is None or left > 0:
+                follower.look()
+                left = None if left is None else left - 1
+                if left != 0:
+                    time.sleep(seconds)
+        except KeyboardInterrupt:
+            click.echo()
+
+
+class _Follower:
+    def __init__(self, ledger: Ledger, json_wanted: bool) -> None:
+        self._ledger = ledger
+        self._json = json_wanted
+        self._last = 0
+        self._lines = json_wanted or not output.is_terminal()
+
+    def look(self) -> None:
+        if self._lines:
+            self._new_events()
+            return
+        from opendataflow_dagster.protocol.status import status
+
+        from .status import glance_of
+
+        glance = status(self._ledger)
+        click.clear()
+        output.heading(f"odf watch, {time.strftime('%H:%M:%S')}; Ctrl-C ends it")
+        glance_of(glance)
+
+    def _new_events(self) -> None:
+        from datetime import UTC, datetime, timedelta
+
+        from opendataflow_dagster.protocol.history import recent
+
+        # The hour bounds the search; the number says what is new.
+        since = datetime.now(UTC) - timedelta(hours=1)
+        found = recent(self._ledger, since=since, after=self._last, count=10_000 if self._last else 10)
+        for event in reversed(found):
+            click.echo(json.dumps(output.jsonable(event), ensure_ascii=False) if self._json else _line(event))
+        if found:
+            self._last = found[0].event_id
+
+
+def _line(event: Event) -> str:
+    change = f"{event.old_status or '-'} -> {event.new_status or 'gone'}"
+    reason = f": {event.reason}" if event.reason else ""
+    at = f"{event.at.astimezone():%Y-%m-%d %H:%M:%S}"
+    return output.printable(f"{at}  {event.datasetid}/{event.dataid}  {change}  {event.actor or event.login}{reason}")

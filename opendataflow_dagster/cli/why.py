@@ -1,0 +1,151 @@
+"""`odf why`: what keeps a Job, a chunk, or everything from running?"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from opendataflow_dagster.model.errors import InvalidInput
+
+from . import output
+from .arguments import Moment, optional_job
+from .options import answer, as_json, open_ledger
+
+if TYPE_CHECKING:
+    from opendataflow_dagster.protocol.causes import Cause
+    from opendataflow_dagster.protocol.why import Why, WhyJob
+
+
+@click.command()
+@optional_job
+@click.argument("dataid", required=False)
+@click.option("--stored", is_flag=True, help="The newest stored answers, instead of asking now.")
+@click.option("--failed", "all_failed", is_flag=True, help="All that failed, of all Jobs or of one, by cause.")
+@click.option("--since", type=Moment(), help="With --failed: only what failed since then, a time or 3h.")
+@click.option("--until", type=Moment(), help="With --failed: only what failed before.")
+@as_json
+def why(
+    jobid: str | None,
+    dataid: str | None,
+    stored: bool,
+    all_failed: bool,
+    since: datetime | None,
+    until: datetime | None,
+    json_wanted: bool,
+) -> None:
+    """Why does it not run? The five answers for a chunk; the obstacles of a Job; or all failures, grouped by cause.
+
+    Exits with 0 when nothing stands in the way, with 1 when something does.
+
+    \b
+    Example:
+      odf why --failed
+      odf why --failed --since 6h --json
+      odf why average
+      odf why average 2024-01-03
+      odf why average 2024-01-03 --stored
+    """
+    if all_failed:
+        if dataid is not None:
+            raise InvalidInput("with --failed give no dataid; leave it out, or ask: odf why JOB DATAID")
+        _failures(jobid, since, until, json_wanted)
+    elif jobid is None:
+        raise InvalidInput("name a Job, or ask for all failures: odf why --failed")
+    elif dataid is None:
+        _of_job(jobid, json_wanted)
+    else:
+        _of_chunk(jobid, dataid, stored, json_wanted)
+
+
+def _failures(jobid: str | None, since: datetime | None, until: datetime | None, json_wanted: bool) -> None:
+    from opendataflow_dagster.protocol.causes import causes
+    from opendataflow_dagster.protocol.select import failed
+
+    with open_ledger() as ledger:
+        chunks = failed(ledger, jobid=jobid, since=since, until=until)
+    found = causes(chunks)
+    if json_wanted:
+        output.print_json({"failed": len(chunks), "causes": found})
+    elif not chunks:
+        output.say("Nothing failed.")
+    else:
+        output.heading(f"{len(chunks):,} chunks failed, of {len(found):,} cause{'s' if len(found) > 1 else ''}")
+        show_causes(found)
+        output.say("When the cause is repaired: odf resubmit --failed (with --dry-run first, to see what would run).")
+    answer(not chunks)
+
+
+def show_causes(found: list[Cause]) -> None:
+    output.table(
+        ["chunks", "jobs", "first", "last", "cause", "for example"],
+        [
+            [
+                f"{one.count:,}",
+                one.jobs[0] if len(one.jobs) == 1 else f"{len(one.jobs):,}",
+                output.moment(one.first),
+                output.moment(one.last),
+                (one.cause, "bold"),
+                str(one.example),
+            ]
+            for one in found
+        ],
+        right=["chunks"],
+    )
+
+
+def _of_job(jobid: str, json_wanted: bool) -> None:
+    from opendataflow_dagster.protocol.why import why_job
+
+    with open_ledger() as ledger:
+        found = why_job(ledger, jobid)
+    if json_wanted:
+        output.print_json(found)
+    else:
+        _show_job(found)
+    answer(not found.obstacles and not found.failures)
+
+
+def _show_job(found: WhyJob) -> None:
+    output.heading(f"job {found.jobid}: {found.runnable:,} chunks can run now")
+    if found.obstacles:
+        output.heading("\nRefused, or waiting")
+        output.table(
+            ["chunks", "code", "because", "for example"],
+            [[f"{one.count:,}", (one.code, "red"), one.reason, one.example] for one in found.obstacles],
+            right=["chunks"],
+        )
+    if found.failures:
+        output.heading("\nFailed")
+        show_causes(list(found.failures))
+    if not found.obstacles and not found.failures:
+        output.say("Nothing stands in its way.")
+
+
+def _of_chunk(jobid: str, dataid: str, stored: bool, json_wanted: bool) -> None:
+    from opendataflow_dagster.protocol.why import why as ask
+
+    from .story import answers
+
+    with open_ledger() as ledger:
+        found = ask(ledger, jobid, dataid, stored=stored)
+    if json_wanted:
+        output.print_json({"go": found.verdict.go, "code": found.verdict.code, **output.jsonable(found)})
+    else:
+        output.heading(_verdict(found))
+        answers(found.verdict)
+        for one in found.outputs:
+            reason = f": {one.reason}" if one.reason else ""
+            output.say(
+                f"{one.datasetid}/{one.dataid} is {one.status or 'NULL'} since {output.moment(one.modified)}{reason}"
+            )
+    answer(found.verdict.go)
+
+
+def _verdict(found: Why) -> str:
+    chunk = f"{found.verdict.jobid}/{found.verdict.dataid}"
+    if found.verdict.go:
+        return f"{chunk} can run"
+    since = f", since {output.moment(found.since)}" if found.since else ""
+    return f"{chunk} cannot run: {found.verdict.code}{since}"

@@ -1,0 +1,109 @@
+"""why: what keeps a Job, or one chunk of it, from running? The five answers, since when, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..ledger import chunks, claims, rows
+from ..ledger.chunks import Chunk
+from ..ledger.database import Ledger
+from ..model.errors import UnknownName
+from ..model.ids import ChunkKey, DataId, DatasetId, JobId, data_id, job_id
+from ..model.verdict import CODES, Code, Verdict
+from .causes import Cause, causes, normalised
+from .gate import gate, require_job
+from .select import failed
+
+#: So many waiting chunks of a Job are asked; the rest waits for the same things.
+_ASKED = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Why:
+    """One chunk."""
+
+    verdict: Verdict
+    #: Since when the first no is the first no, as far as answers were stored.
+    since: datetime | None
+    #: Its outputs, as they are.
+    outputs: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Obstacle:
+    """The same no, for some chunks."""
+
+    code: str
+    cause: str
+    count: int
+    example: DataId
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WhyJob:
+    """A whole Job: what could run, what is refused or waits, and what failed."""
+
+    jobid: JobId
+    runnable: int
+    obstacles: tuple[Obstacle, ...]
+    failures: tuple[Cause, ...]
+
+
+def why(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) -> Why:
+    """`stored`: the newest stored answers instead of new ones."""
+    job, chunk = job_id(jobid), data_id(dataid)
+    verdict = None if stored else gate(ledger, job, [chunk])[0]
+    with ledger.transaction() as transaction:
+        require_job(transaction, job)
+        kept = chunks.verdicts(transaction, job, chunk)
+        outputs = [DatasetId(row["datasetid"]) for row in transaction.rows("outputs_of", jobid=job)]
+        found = chunks.find(transaction, [ChunkKey(datasetid=one, dataid=chunk) for one in outputs])
+    if verdict is None:
+        if not kept:
+            raise UnknownName(f"no answers are stored for {job}/{chunk}; ask now, without --stored")
+        verdict = kept[-1]
+    # Who holds the output has held it since its row changed, whenever somebody asked first.
+    since = [one.modified for one in found if verdict.code is Code.LOCKED]
+    since += [at for at in (_since(verdict, kept),) if at is not None]
+    return Why(verdict=verdict, since=min(since, default=None), outputs=tuple(found))
+
+
+def why_job(ledger: Ledger, jobid: str) -> WhyJob:
+    job = job_id(jobid)
+    with ledger.transaction() as transaction:
+        require_job(transaction, job)
+        refused = transaction.rows("blocked_causes", jobid=job, count=_ASKED)
+        unready = [DataId(row["dataid"]) for row in transaction.rows("unready_chunks", jobid=job, count=_ASKED)]
+        verdicts = [*(rows.verdict(job, row) for row in refused), *claims.ask(transaction, job, unready)]
+        counted = transaction.one("runnable_count", jobid=job)
+    return WhyJob(
+        jobid=job,
+        runnable=counted["runnable"],
+        obstacles=tuple(_obstacles(verdicts)),
+        failures=tuple(causes(failed(ledger, jobid=job))),
+    )
+
+
+def _obstacles(verdicts: Sequence[Verdict]) -> list[Obstacle]:
+    groups: dict[tuple[str, str], list[tuple[Verdict, str]]] = {}
+    for one in verdicts:
+        if (no := next((answer for answer in one.answers if not answer.yes), None)) is not None:
+            cause = normalised(no.reason, {"{dataid}": one.dataid})
+            groups.setdefault((CODES[no.question], cause), []).append((one, no.reason))
+    found = [
+        Obstacle(code=code, cause=cause, count=len(members), example=members[0][0].dataid, reason=members[0][1])
+        for (code, cause), members in groups.items()
+    ]
+    return sorted(found, key=lambda one: (-one.count, one.code, one.cause))
+
+
+def _since(verdict: Verdict, kept: Sequence[Verdict]) -> datetime | None:
+    since = None
+    for one in reversed(kept):
+        if one.code != verdict.code:
+            break
+        since = one.asked
+    return since

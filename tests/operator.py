@@ -1,0 +1,64 @@
+"""What the tests of `odf` share: the command in process, and a month after a small outage."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from opendataflow_dagster.cli.main import odf
+from opendataflow_dagster.protocol.claim import claim
+from opendataflow_dagster.protocol.release import fail
+from opendataflow_dagster.protocol.run import begin_run, end_run
+from tests.factories import Flow
+
+DAYS = tuple(f"2024-01-{day:02}" for day in range(1, 31))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Odf:
+    """`odf` on one database, as a shell would call it."""
+
+    #: It has a password in it.
+    url: str = field(repr=False)
+
+    def __call__(self, *words: str, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(odf, words, prog_name="odf", input=stdin, env={"ODF_DATABASE_URL": self.url})
+
+    def text(self, *words: str, exit_code: int = 0) -> str:
+        result = self(*words)
+        assert result.exit_code == exit_code, result.output
+        return result.stdout
+
+    def json(self, *words: str, exit_code: int = 0) -> Any:
+        return json.loads(self.text(*words, "--json", exit_code=exit_code))
+
+    def error(self, *words: str, exit_code: int = 64) -> str:
+        """The one sentence, on stderr; nothing else is said."""
+        result = self(*words)
+        assert result.exit_code == exit_code, result.output
+        assert result.stdout == ""
+        assert "Traceback" not in result.stderr
+        return result.stderr
+
+
+def after_an_outage(flow: Flow) -> None:
+    """flights: 20 READY, 1 FAILED, 9 PENDING. delays: 8 READY, 4 failed by a bad mount and 1 by its data, 1 RUNNING."""
+    load, average = flow.register("load: -> flights", "average: flights -> delays")
+    flow.plan(load, DAYS)
+    flow.plan(average, DAYS)
+    first = begin_run(flow.ledger, "load", runner="cron")
+    for day in DAYS[:20]:
+        flow.produce("load", day)
+    end_run(flow.ledger, first)
+    fail(flow.ledger, claim(flow.ledger, "load", DAYS[20]), "timeout after 30 s")
+    second = begin_run(flow.ledger, "average", external_id="dagster-1")
+    for day in DAYS[:8]:
+        flow.produce("average", day)
+    for place, day in enumerate(DAYS[8:12]):
+        taken = claim(flow.ledger, "average", day, second)
+        fail(flow.ledger, taken, f"OSError: /mnt/lake/delays/{day}/part-{place} is not there (errno 5)")
+    fail(flow.ledger, claim(flow.ledger, "average", DAYS[12], second), "delay is a number: 3 of 199 are not")
+    claim(flow.ledger, "average", DAYS[13], second)
