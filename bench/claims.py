@@ -61,11 +61,16 @@ select m.datasetid, m.jobid, m.dataid, 'OUT', 'READY', m.manifest_id
 _ADD_BARE = """
 create schema bare;
 create sequence bare.claim_id;
-create table bare.chunk (id bigint primary key, status text not null, claim_id bigint, lease_until timestamptz,
-                         attempt integer not null default 0);
-create index chunk_ready on bare.chunk (id) where status = 'READY';
+create table bare.chunk (
+    datasetid text collate "C" not null, jobid text collate "C" not null, dataid text collate "C" not null,
+    status text not null, claim_id bigint, lease_until timestamptz, attempt integer not null default 0,
+    primary key (datasetid, jobid, dataid));
+create index chunk_ready on bare.chunk (jobid, dataid) where status = 'READY';
 """
-_FILL_BARE = "insert into bare.chunk select i, 'READY' from generate_series(1, %(size)s::int) as i"
+_FILL_BARE = """
+insert into bare.chunk (datasetid, jobid, dataid, status)
+select 'tidy', 'clean', to_char(i, 'FM0000000'), 'READY' from generate_series(1, %(size)s::int) as i
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,13 +20,15 @@ from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.publish import Made, publish_many
 
-# What any queue over one table does, and nothing else. The limit is a literal, because a plan for an unknown
-# limit may read the whole table, and that would flatter us.
+# What any queue over one table does, and nothing else: the same chunks, and a claim of the next ones. The limit is a
+# literal, because a plan for an unknown limit may read the whole table, and that would flatter us.
 BARE_CLAIM = """
-update bare.chunk set status = 'RUNNING', claim_id = nextval('bare.claim_id'),
-       lease_until = now() + interval '10 minutes', attempt = attempt + 1
- where id in (select id from bare.chunk where status = 'READY' order by id limit {batch} for update skip locked)
-returning id, claim_id, attempt, lease_until
+update bare.chunk c set status = 'RUNNING', claim_id = nextval('bare.claim_id'),
+       lease_until = now() + interval '10 minutes', attempt = c.attempt + 1
+  from (select datasetid, jobid, dataid from bare.chunk where jobid = 'clean' and status = 'READY'
+         order by dataid limit {batch} for update skip locked) n
+ where c.datasetid = n.datasetid and c.jobid = n.jobid and c.dataid = n.dataid
+returning c.dataid, c.claim_id, c.attempt, c.lease_until
 """
 
 _SPAWN = get_context("spawn")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from psycopg.types.json import Jsonb
+
+from ..model.claim import Claim
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
-from ..model.manifest import Manifest
+from ..model.manifest import Manifest, NewManifest
 from ..model.verdict import Verdict
 from . import rows
 from .database import Row, Transaction
+
+#: The jobid of chunks that someone else made and announced.
+ANNOUNCED = JobId("announced")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +98,64 @@ def verdicts(transaction: Transaction, jobid: JobId, dataid: DataId) -> list[Ver
 def current_manifest(transaction: Transaction, key: ChunkKey) -> Manifest | None:
     found = transaction.rows("current_manifest", datasetid=key.datasetid, dataid=key.dataid)
     return rows.manifest(found[0]) if found else None
+
+
+def version(transaction: Transaction, key: ChunkKey, number: int) -> Manifest | None:
+    found = transaction.rows("old_version", datasetid=key.datasetid, dataid=key.dataid, version=number)
+    return rows.manifest(found[0]) if found else None
+
+
+def rollback(transaction: Transaction, old: Manifest, reason: str) -> int | None:
+    """The number of the new version. None: the chunk is not free to change."""
+    found = transaction.rows("rollback", manifest_id=old.manifest_id, reason=reason)
+    return int(found[0]["version"]) if found else None
+
+
+def producer_of(transaction: Transaction, datasetid: DatasetId) -> tuple[bool, JobId | None]:
+    """Is there such a DataSet, and which Job makes it?"""
+    found = transaction.rows("producer_of", datasetid=datasetid)
+    return bool(found), JobId(found[0]["jobid"]) if found and found[0]["jobid"] else None
+
+
+def announce(
+    transaction: Transaction,
+    datasetid: DatasetId,
+    dataids: Sequence[DataId],
+    manifests: Mapping[DataId, NewManifest],
+) -> list[ChunkKey]:
+    found = transaction.rows(
+        "announce",
+        datasetid=datasetid,
+        jobid=ANNOUNCED,
+        dataids=list(dataids),
+        manifests=[Jsonb(manifests[one].to_json()) if one in manifests else None for one in dataids],
+    )
+    return sorted(_key(row) for row in found)
+
+
+def deleted(transaction: Transaction, jobid: JobId, dataid: DataId) -> list[ChunkKey]:
+    return sorted(_key(row) for row in transaction.rows("delete_run", jobid=jobid, dataid=dataid))
+
+
+def force(
+    transaction: Transaction, verdict: Verdict, run_id: RunId | None, manifests: tuple[Manifest, ...], *, reason: str
+) -> Claim:
+    chunk = {"jobid": verdict.jobid, "dataid": verdict.dataid, "reason": reason}
+    transaction.run("force_release", **chunk)
+    answers = {name: values[0] for name, values in rows.verdict_parameters([verdict]).items() if name != "dataids"}
+    row = transaction.one("force_claim", **chunk, **answers, code=verdict.code, run_id=run_id)
+    return Claim(
+        claim_id=ClaimId(row["claim_id"]),
+        jobid=verdict.jobid,
+        dataid=verdict.dataid,
+        outputs=tuple(sorted(DatasetId(one) for one in row["outputs"])),
+        attempt=row["attempt"],
+        lease=row["lease"],
+        lease_until=row["lease_until"],
+        run_id=run_id,
+        inputs=verdict.inputs,
+        manifests=manifests,
+    )
 
 
 def _key(row: Row) -> ChunkKey:

@@ -17,9 +17,11 @@ from .database import Row, Transaction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taken:
-    """A claim as the ledger grants it; whether its inputs have files that must be looked at first."""
+    """What the ledger grants: of the chunks that it picked, the claims of those whose answers still stand."""
 
-    claim: Claim
+    picked: int
+    claims: list[Claim]
+    #: Of all their inputs; where there are any, the claims hold only if every file is in its place.
     file_count: int
 
 
@@ -64,12 +66,11 @@ def give_way(transaction: Transaction) -> None:
     transaction.rows("give_way")
 
 
-def take_next(
-    transaction: Transaction, jobid: JobId, count: int, run_id: RunId | None, *, with_files: bool
-) -> tuple[int, list[Taken]]:
-    """How many chunks were next, and the claims of those whose answers still stand."""
-    found = transaction.rows("claim_next", jobid=jobid, count=count, run_id=run_id, with_files=with_files)
-    return (found[0]["picked"] if found else 0), _taken(jobid, run_id, found)
+def take_next(transaction: Transaction, jobid: JobId, count: int, run_id: RunId | None, *, with_files: bool) -> Taken:
+    """The next chunks. Without `with_files` none is taken where there are files to look at."""
+    return _taken(
+        jobid, run_id, transaction.one("claim_next", jobid=jobid, count=count, run_id=run_id, with_files=with_files)
+    )
 
 
 def runnable(transaction: Transaction, jobid: JobId, count: int) -> list[DataId]:
@@ -77,25 +78,18 @@ def runnable(transaction: Transaction, jobid: JobId, count: int) -> list[DataId]
     return [DataId(row["dataid"]) for row in transaction.rows("runnable_chunks", jobid=jobid, count=count)]
 
 
-def take_named(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId], run_id: RunId | None) -> list[Taken]:
-    """The claims of those chunks that are runnable with five yes."""
+def take_named(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId], run_id: RunId | None) -> Taken:
+    """Those of these chunks that are runnable with five yes."""
     transaction.rows("lock_runnable", jobid=jobid, dataids=list(dataids))
-    return _taken(jobid, run_id, transaction.rows("claim_named", jobid=jobid, dataids=list(dataids), run_id=run_id))
+    return _taken(jobid, run_id, transaction.one("claim_named", jobid=jobid, dataids=list(dataids), run_id=run_id))
 
 
-def _taken(jobid: JobId, run_id: RunId | None, found: list[Row]) -> list[Taken]:
-    """A row for each output of each claim."""
-    by_claim: dict[int, list[Row]] = {}
-    for row in found:
-        if row["claim_id"] is not None:
-            by_claim.setdefault(row["claim_id"], []).append(row)
-    return [
-        Taken(
-            claim=rows.claim(jobid, run_id, of_claim),
-            file_count=of_claim[0]["file_count"],
-        )
-        for of_claim in by_claim.values()
-    ]
+def _taken(jobid: JobId, run_id: RunId | None, row: Row) -> Taken:
+    return Taken(
+        picked=row["picked"] or 0,
+        claims=rows.claims(jobid, run_id, row) if row["dataids"] else [],
+        file_count=row["file_count"] or 0,
+    )
 
 
 def renew(transaction: Transaction, claims: Sequence[Claim]) -> dict[ClaimId, datetime]:

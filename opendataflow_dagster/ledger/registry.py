@@ -37,8 +37,36 @@ def registered(transaction: Transaction) -> Registered:
     return Registered(datasets=frozenset(datasets), inputs=inputs, outputs=outputs)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Room:
+    """How operators have limited a Job, and what that leaves."""
+
+    concurrency: int | None
+    running: int
+    #: Since when, and why.
+    paused: str | None
+    #: How many more chunks may be claimed now; None: any number.
+    free: int | None
+
+
 def is_job(transaction: Transaction, jobid: JobId) -> bool:
     return bool(transaction.one("is_job", jobid=jobid)["found"])
+
+
+def is_steered(transaction: Transaction, jobid: JobId) -> bool:
+    """Has an operator limited this Job?"""
+    return bool(transaction.one("is_job", jobid=jobid)["steered"])
+
+
+def room(transaction: Transaction, jobid: JobId) -> Room:
+    row = transaction.one("room", jobid=jobid)
+    since, why = row["paused"], row["reason"]
+    return Room(
+        concurrency=row["concurrency"],
+        running=row["running"],
+        paused=f"{since:%Y-%m-%d %H:%M:%S}{f', {why}' if why else ''}" if since else None,
+        free=row["free"],
+    )
 
 
 def put_dataset(transaction: Transaction, dataset: Dataset) -> bool:
@@ -94,6 +122,7 @@ def _put_policy(transaction: Transaction, job: Job) -> int:
         retry_on=job.policy.retry_on,
         ordered=job.policy.ordered,
         cascade=job.policy.cascade,
+        catch_up=job.policy.catch_up,
     )
 
 

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from ..model.claim import Claim
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import CheckResult, File, Manifest, NewManifest
-from ..model.verdict import FIVE_YES, Answer, InputVersion, Question, Verdict
+from ..model.verdict import Answer, InputVersion, Question, Verdict
 from .database import Row
 
 #: The columns of the five answers, in the order of the questions.
@@ -73,23 +73,25 @@ def verdict(jobid: JobId, row: Row) -> Verdict:
     )
 
 
-def claim(jobid: JobId, run_id: RunId | None, of_claim: Sequence[Row]) -> Claim:
-    """From the rows of its outputs, which share everything else."""
-    row = of_claim[0]
-    claim_id, dataid = ClaimId(row["claim_id"]), DataId(row["dataid"])
-    return Claim(
-        claim_id=claim_id,
-        jobid=jobid,
-        dataid=dataid,
-        outputs=tuple(sorted(DatasetId(one["output"]) for one in of_claim)),
-        attempt=row["attempt"],
-        lease=row["lease"],
-        lease_until=row["lease_until"],
-        run_id=run_id,
-        verdict=Verdict(
-            jobid=jobid, dataid=dataid, answers=FIVE_YES, inputs=input_versions(row["inputs"]), claim_id=claim_id
-        ),
-    )
+def claims(jobid: JobId, run_id: RunId | None, row: Row) -> list[Claim]:
+    """From the one row of `dataflow.take`, whose arrays have a place for each chunk."""
+    outputs = tuple(sorted(DatasetId(one) for one in row["outputs"]))
+    lease, lease_until = row["lease"], row["lease_until"]
+    chunks = zip(row["dataids"], row["claim_ids"], row["attempts"], row["inputs"], strict=True)
+    return [
+        Claim(
+            claim_id=ClaimId(claim_id),
+            jobid=jobid,
+            dataid=DataId(dataid),
+            outputs=outputs,
+            attempt=attempt,
+            lease=lease,
+            lease_until=lease_until,
+            run_id=run_id,
+            inputs=input_versions(inputs),
+        )
+        for dataid, claim_id, attempt, inputs in chunks
+    ]
 
 
 def manifest(row: Row) -> Manifest:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from .ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, RunId
 from .manifest import Manifest
-from .verdict import InputVersion, Verdict
+from .verdict import FIVE_YES, InputVersion, Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,13 +21,16 @@ class Claim:
     lease: timedelta
     lease_until: datetime
     run_id: RunId | None
-    verdict: Verdict = field(repr=False)
+    #: What the five answers were given on.
+    inputs: tuple[InputVersion, ...] = field(repr=False)
     #: The pinned versions of the inputs that have one; read through these, never through a bare path.
     manifests: tuple[Manifest, ...] = field(default=(), repr=False)
 
     @property
-    def inputs(self) -> tuple[InputVersion, ...]:
-        return self.verdict.inputs
+    def verdict(self) -> Verdict:
+        return Verdict(
+            jobid=self.jobid, dataid=self.dataid, answers=FIVE_YES, inputs=self.inputs, claim_id=self.claim_id
+        )
 
     @property
     def chunks(self) -> tuple[ChunkKey, ...]:

@@ -74,6 +74,8 @@ class Policy:
     ordered: bool = False
     #: Resubmit a chunk by itself when one of its inputs was published anew.
     cascade: bool = False
+    #: A day of the DataSet `today` that was missed is run later; otherwise only a resubmitted one is.
+    catch_up: bool = False
 
     def __post_init__(self) -> None:
         if self.lease <= timedelta(0):

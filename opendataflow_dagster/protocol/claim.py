@@ -17,8 +17,8 @@ from ..ledger.database import Ledger, Transaction
 from ..model.claim import Claim
 from ..model.errors import InvalidInput, LedgerConflict, NoGo, StaleAnswers
 from ..model.ids import DataId, JobId, RunId, data_id, job_id
-from ..model.verdict import Verdict
-from .gate import look_at_files, manifests_of, pins, require_job
+from ..model.verdict import Question, Verdict
+from .gate import look_at_files, manifests_of, pins, require_job, room_left, with_no
 
 # How long a claim begins anew, after it gave way to someone or found a chunk changed.
 _PATIENCE_SECONDS = 30.0
@@ -57,17 +57,17 @@ def _take_next(ledger: Ledger, job: JobId, count: int, run_id: RunId | None) -> 
     """One statement where there are no files to look at; a transaction around it where there are."""
     if job not in ledger.jobs_with_files:
         with ledger.statement() as statement:
-            picked, taken = claims.take_next(statement, job, count, run_id, with_files=False)
-        if taken or not picked:
-            return picked, [one.claim for one in taken]
+            taken = claims.take_next(statement, job, count, run_id, with_files=False)
+        if taken.claims or not taken.picked:
+            return taken.picked, taken.claims
     with ledger.transaction() as transaction:
-        picked, taken = claims.take_next(transaction, job, count, run_id, with_files=True)
-        if any(one.file_count for one in taken):
+        taken = claims.take_next(transaction, job, count, run_id, with_files=True)
+        if taken.file_count:
             ledger.jobs_with_files.add(job)
-        if len(taken) < picked:
+        if len(taken.claims) < taken.picked:
             # What we picked and did not get is still there, first of all.
-            raise _Stale(claims.runnable(transaction, job, picked - len(taken)))
-        return picked, _looked_at(transaction, taken)
+            raise _Stale(claims.runnable(transaction, job, taken.picked - len(taken.claims)))
+        return taken.picked, _looked_at(transaction, taken)
 
 
 def claim(ledger: Ledger, jobid: str, dataid: str, run_id: RunId | None = None) -> Claim:
@@ -101,18 +101,22 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
 def _take_or_refuse(
     transaction: Transaction, job: JobId, names: Sequence[DataId], run_id: RunId | None
 ) -> tuple[list[Claim], list[Verdict]]:
+    free, why = room_left(transaction, job)
+    names, crowded = names[:free], names[len(names) if free is None else free :]
     taken = claims.take_named(transaction, job, names, run_id)
-    held = {one.claim.dataid for one in taken}
+    held = {one.dataid for one in taken.claims}
     asked = claims.ask(transaction, job, [one for one in names if one not in held])
+    found = _looked_at(transaction, taken)
     # Nobody has planned these, and nothing speaks against them: their name is the plan.
     if unplanned := [one.dataid for one in asked if one.go]:
         registry.announce_chunks(transaction, job, unplanned)
-        taken += claims.take_named(transaction, job, unplanned, run_id)
+        found += _looked_at(transaction, claims.take_named(transaction, job, unplanned, run_id))
     refused = [one for one in asked if not one.go]
+    refused += [with_no(one, Question.SAFE, why) for one in claims.ask(transaction, job, crowded)]
     claims.record(transaction, job, refused)
-    if missing := {*held, *unplanned} - {one.claim.dataid for one in taken}:
+    if missing := {*held, *unplanned} - {one.dataid for one in found}:
         raise _Stale(sorted(missing))
-    return _looked_at(transaction, taken), refused
+    return found, refused
 
 
 class _Stale(Exception):
@@ -123,15 +127,16 @@ class _Stale(Exception):
         self.misplaced = misplaced
 
 
-def _looked_at(transaction: Transaction, taken: Sequence[Taken]) -> list[Claim]:
+def _looked_at(transaction: Transaction, taken: Taken) -> list[Claim]:
     """The claims, with the versions of their inputs, every file of which is in its place."""
-    if not any(one.file_count for one in taken):
-        return [one.claim for one in taken]
-    manifests = manifests_of(transaction, (one.claim.verdict for one in taken))
-    looked = [look_at_files(one.claim.verdict, manifests) for one in taken]
+    if not taken.file_count:
+        return taken.claims
+    verdicts = [one.verdict for one in taken.claims]
+    manifests = manifests_of(transaction, verdicts)
+    looked = [look_at_files(one, manifests) for one in verdicts]
     if misplaced := [replace(one, claim_id=None) for one in looked if not one.go]:
         raise _Stale((), misplaced)
-    return [replace(one.claim, manifests=pins(one.claim.verdict, manifests)) for one in taken]
+    return [replace(one, manifests=pins(one.verdict, manifests)) for one in taken.claims]
 
 
 def _begin_anew(ledger: Ledger, job: JobId, problem: LedgerConflict | _Stale, until: float) -> None:
@@ -151,4 +156,4 @@ def _turn_the_day(ledger: Ledger, job: JobId) -> bool:
     """Nothing to do: is the Job known at all, and has its `today` become another day?"""
     with ledger.transaction() as transaction:
         require_job(transaction, job)
-        return bool(transaction.run("turn_the_day"))
+        return bool(transaction.one("turn_the_day")["days"])

@@ -23,6 +23,9 @@ def gate(ledger: Ledger, jobid: str, dataids: Iterable[str]) -> list[Verdict]:
     with ledger.transaction() as transaction:
         require_job(transaction, job)
         asked = {one.dataid: one for one in claims.ask(transaction, job, chunks)}
+        free, why = room_left(transaction, job)
+        if free == 0:
+            asked = {dataid: with_no(one, Question.SAFE, why) for dataid, one in asked.items()}
         pinned = manifests_of(transaction, asked.values())
     verdicts = [look_at_files(asked[one], pinned) for one in chunks]
     with ledger.transaction() as transaction:
@@ -44,6 +47,16 @@ def pins(verdict: Verdict, manifests: dict[int, Manifest]) -> tuple[Manifest, ..
     return tuple(manifests[pin.manifest_id] for pin in verdict.inputs if pin.manifest_id is not None)
 
 
+def room_left(transaction: Transaction, jobid: JobId) -> tuple[int | None, str]:
+    """How many more chunks an operator lets begin (None: any number), and why not more."""
+    if not registry.is_steered(transaction, jobid):
+        return None, ""
+    room = registry.room(transaction, jobid)
+    if room.paused is not None:
+        return 0, f"job {jobid} is paused since {room.paused}; resume it"
+    return room.free, f"job {jobid} runs at most {room.concurrency} chunks at a time; wait, or throttle it higher"
+
+
 def look_at_files(verdict: Verdict, manifests: dict[int, Manifest]) -> Verdict:
     """The same verdict, with a no for PLACED where a file is missing or has another size."""
     wrong = [text for one in pins(verdict, manifests) if (text := misplaced(one.location, one.files))]
@@ -51,13 +64,18 @@ def look_at_files(verdict: Verdict, manifests: dict[int, Manifest]) -> Verdict:
         return verdict
     more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
     said = f"{'; '.join(wrong[:3])}{more}; put the files back, or resubmit the chunk they belong to"
-    return replace(verdict, answers=tuple(_with_placed(one, said) for one in verdict.answers))
+    return with_no(verdict, Question.PLACED, said)
 
 
-def _with_placed(answer: Answer, said: str) -> Answer:
-    if answer.question is not Question.PLACED:
-        return answer
-    return Answer.of(Question.PLACED, said if answer.yes else f"{answer.reason}; {said}")
+def with_no(verdict: Verdict, question: Question, said: str) -> Verdict:
+    """The same verdict, with one more no, which the ledger's own questions do not know of."""
+
+    def answer(one: Answer) -> Answer:
+        if one.question is not question:
+            return one
+        return Answer.of(question, said if one.yes else f"{one.reason}; {said}")
+
+    return replace(verdict, answers=tuple(answer(one) for one in verdict.answers))
 
 
 def runnable(ledger: Ledger, jobid: str, count: int) -> Sequence[DataId]:

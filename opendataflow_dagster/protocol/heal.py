@@ -46,7 +46,7 @@ def heal(ledger: Ledger, *, rebuild: bool = False) -> Healed:
     with ledger.transaction(actor="heal: cascade policy") as transaction:
         cascaded = changed(transaction, "heal_cascade", ())
     with ledger.transaction(actor="heal") as transaction:
-        transaction.run("turn_the_day")
+        transaction.rows("turn_the_day")
         asked_again = transaction.one("heal_blocked")["asked"]
         closed_runs = transaction.run("heal_runs")
     strays = added = removed = 0

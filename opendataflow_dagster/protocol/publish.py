@@ -10,8 +10,8 @@ from ..ledger.claims import Publication
 from ..ledger.database import Ledger
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, InvalidManifest
-from ..model.ids import DatasetId
-from ..model.manifest import NewManifest
+from ..model.ids import ChunkKey, DatasetId
+from ..model.manifest import Manifest, NewManifest
 from ..warehouse.placement import misplaced
 
 # So many in one transaction: it holds a lock for each, and the server has room for some thousands.
@@ -83,8 +83,12 @@ def _refuse_wrong(made: Made) -> None:
                 f"{datasetid}/{made.claim.dataid} failed its checks ({figures}); "
                 f"correct its data or its code, then resubmit it"
             )
-        if wrong := misplaced(manifest.location, manifest.files):
-            raise InvalidManifest(f"{datasetid}/{made.claim.dataid}: {wrong}; write it again, then publish it")
+        refuse_misplaced(ChunkKey(datasetid=datasetid, dataid=made.claim.dataid), manifest)
+
+
+def refuse_misplaced(key: ChunkKey, manifest: NewManifest | Manifest) -> None:
+    if wrong := misplaced(manifest.location, manifest.files):
+        raise InvalidManifest(f"{key}: {wrong}; write it again, then publish it")
 
 
 def _refuse_misfits(made: Sequence[Made], found: Sequence[Publication]) -> None:

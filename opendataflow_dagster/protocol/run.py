@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..ledger.chunks import deleted
 from ..ledger.database import Ledger
-from ..model.ids import RunId, job_id
+from ..model.ids import ChunkKey, RunId, data_id, job_id
 from .gate import require_job
 
 
@@ -19,3 +20,11 @@ def begin_run(ledger: Ledger, jobid: str, *, runner: str | None = None, external
 def end_run(ledger: Ledger, run_id: RunId, *, failed: bool = False) -> None:
     with ledger.statement() as statement:
         statement.run("end_run", run_id=run_id, outcome="FAILED" if failed else "ENDED")
+
+
+def delete_run(ledger: Ledger, jobid: str, dataid: str, *, by: str, reason: str = "") -> list[ChunkKey]:
+    """As if the Job had never run for this dataid: its own rows go. A live claim is lost; versions stay."""
+    job, chunk = job_id(jobid), data_id(dataid)
+    with ledger.transaction(actor=f"{by}: {reason}" if reason else by) as transaction:
+        require_job(transaction, job)
+        return deleted(transaction, job, chunk)

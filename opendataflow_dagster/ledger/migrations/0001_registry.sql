@@ -69,6 +69,8 @@ create table dataflow.job_policy (
     ordered       boolean not null default false,
     -- A chunk whose input was published anew is resubmitted by itself.
     cascade       boolean not null default false,
+    -- A day of `today` that was missed is run later.
+    catch_up      boolean not null default false,
     modified      timestamptz not null default now()
 );
 comment on table dataflow.job_policy is 'How a Job is run. A Job without a row here has the defaults.';

@@ -136,8 +136,10 @@ create table dataflow.verdict (
     code       text,
     -- The input chunks that were asked about, as in data_manifest.inputs.
     inputs     jsonb not null default '[]',
+    -- A person claimed the chunk whatever the answers were.
+    forced     boolean not null default false,
     primary key (jobid, dataid, verdict_id),
-    constraint a_claim_has_five_yes check (claim_id is null
+    constraint a_claim_has_five_yes check (claim_id is null or forced
         or coalesce(ready, right_data, placed, valid, safe, code) is null)
 );
 comment on table dataflow.verdict is 'The five answers, kept for ever. Append only.';

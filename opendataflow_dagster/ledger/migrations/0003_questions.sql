@@ -68,6 +68,25 @@ begin
 end
 $$;
 
+-- `today` is READY for the current date of its time zone. An earlier day is run for a Job that catches up, and for a
+-- chunk that was resubmitted.
+create function dataflow.is_its_day(p_jobid text, p_dataid text, p_day text) returns boolean
+    language plpgsql stable
+as $$
+declare
+    today text := (select to_char(now() at time zone d.timezone, 'YYYY-MM-DD') from dataflow.dataset d where d.datasetid = 'today');
+begin
+    return p_day = today
+        or p_day < today
+           and (exists (select from dataflow.job_policy p where p.jobid = p_jobid and p.catch_up)
+                or exists (select from dataflow.job j
+                            cross join lateral (select from dataflow.datastatus s
+                                                 where s.datasetid = j.datasetid and s.jobid = j.jobid and s.dataid = p_dataid
+                                                   and s.locktype = 'OUT' and s.status = 'RESUBMIT' offset 0) t
+                            where j.jobid = p_jobid and j.itemtype = 'OUT'));
+end
+$$;
+
 -- A no in words: what is wrong with which chunk, and the next step. Only a no is put into words, because a
 -- claim of a hundred good chunks must not pay for sentences.
 create function dataflow.reason(problem text, p_jobid text, p_datasetid text, p_dataid text) returns text
@@ -98,7 +117,7 @@ begin
     return case problem
         when 'ABSENT' then format('%s is not there; run its producer, or announce it', chunk)
         when 'NOT_READY' then format('%s is %s; wait for its producer, or resubmit it if it failed', chunk, held)
-        when 'NOT_TODAY' then format('%s is not the current day in %s; wait for the day', chunk, d.timezone)
+        when 'NOT_TODAY' then format('%s is not the current day in %s; wait for the day, or resubmit a day that is over', chunk, d.timezone)
         when 'UNREGISTERED' then format('DataSet %s is not registered; register it', p_datasetid)
         when 'NO_SUCH_PARTITION' then format('%s has no chunk %s in its partitions; use a dataid it has, or correct the partitions', p_datasetid, p_dataid)
         when 'NOT_ITS_MANIFEST' then format('%s points to a manifest that is not a version of it; resubmit it', chunk)
@@ -208,7 +227,7 @@ begin atomic
          cross join lateral (
                select case when s.row_count = 0 then 'ABSENT'
                            when s.ready_count + s.passing_count < s.row_count then 'NOT_READY'
-                           when x.datasetid = 'today' and x.dataid <> to_char(now() at time zone d.timezone, 'YYYY-MM-DD') then 'NOT_TODAY'
+                           when x.datasetid = 'today' and not dataflow.is_its_day(p_jobid, chunk.dataid, x.dataid) then 'NOT_TODAY'
                       end as ready,
                       case when d.datasetid is null then 'UNREGISTERED'
                            when d.partitions is not null and not dataflow.has_dataid(d.partitions, x.dataid) then 'NO_SUCH_PARTITION'

@@ -243,6 +243,32 @@ begin
 end
 $$;
 
+-- `today` has a READY chunk for each day since it was first asked for, for Jobs that catch up; whether a day is still to
+-- be run is a question (is_its_day). How many days are new.
+create function dataflow.turn_the_day() returns bigint
+    language plpgsql
+as $$
+declare
+    days bigint;
+begin
+    insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)
+    select 'today', 'today', to_char(day, 'YYYY-MM-DD'), 'OUT', 'READY'
+      from (select (now() at time zone d.timezone)::date as today from dataflow.dataset d where d.datasetid = 'today') t
+     cross join generate_series(coalesce((select max(s.dataid)::date from dataflow.datastatus s
+                                           where s.datasetid = 'today' and s.locktype = 'OUT' and dataflow.is_day(s.dataid)
+                                             and s.dataid <= to_char(t.today, 'YYYY-MM-DD')), t.today), t.today, interval '1 day') as day
+        on conflict do nothing;
+    get diagnostics days = row_count;
+    if days > 0 then
+        perform dataflow.settle_runnable(array_agg(r.jobid), array_agg(r.dataid))
+           from dataflow.runnable r
+          where r.jobid in (select j.jobid from dataflow.job j where j.datasetid = 'today' and j.itemtype = 'IN')
+         having count(*) > 0;
+    end if;
+    return days;
+end
+$$;
+
 -- Make the runnable set anew for these Jobs (null: all). Returns how many chunks it put in and took out.
 create function dataflow.rebuild_runnable(p_jobids text[] default null, out added bigint, out removed bigint)
     language plpgsql security definer set search_path = pg_catalog, pg_temp

@@ -28,7 +28,9 @@ begin
     end if;
     if new.status = 'READY' then
         new.retries := 0;
-        new.reason := null;
+        if new.reason is not distinct from old.reason then
+            new.reason := null;  -- why it failed before is in the history
+        end if;
         -- READY without a new version: made by someone else, and the old version is not what they made.
         if new.manifest_id is not distinct from old.manifest_id and new.locktype = 'OUT'
            and not (old.status = 'HOLD' and old.held_status = 'READY') then
@@ -50,8 +52,11 @@ begin
     return new;
 end
 $$;
-create trigger keep_row before insert or update on dataflow.datastatus
+create trigger keep_row before update on dataflow.datastatus
     for each row execute function dataflow.keep_row();
+-- The ids of a claim come from rows that were looked at before.
+create trigger keep_new_row before insert on dataflow.datastatus
+    for each row when (current_setting('dataflow.taking', true) is distinct from 'on') execute function dataflow.keep_row();
 
 create function dataflow.after_insert() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -64,12 +69,13 @@ declare
     read_datasetids text[];
     read_dataids    text[];
 begin
-    with recorded as (
-        insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, new_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
-        select n.datasetid, n.jobid, n.dataid, n.locktype, n.status, n.claim_id, n.attempt, n.run_id, n.manifest_id, n.reason,
-               session_user, current_setting('dataflow.actor', true)
-          from new_rows n
-    )
+    insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, new_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
+    select n.datasetid, n.jobid, n.dataid, n.locktype, n.status, n.claim_id, n.attempt, n.run_id, n.manifest_id, n.reason,
+           session_user, current_setting('dataflow.actor', true)
+      from new_rows n;
+    if current_setting('dataflow.taking', true) = 'on' then
+        return null;  -- a claim, which sees to the runnable set itself
+    end if;
     select array_agg(n.datasetid) filter (where n.locktype = 'OUT'), array_agg(n.dataid) filter (where n.locktype = 'OUT'),
            array_agg(n.status) filter (where n.locktype = 'OUT'),
            array_agg(n.datasetid) filter (where n.locktype = 'IN' and n.manifest_id is null),

@@ -56,14 +56,15 @@ create trigger dataset_updated after update on dataflow.dataset
 create trigger dataset_deleted after delete on dataflow.dataset
     referencing old table as old_rows for each statement execute function dataflow.after_dataset_change();
 
--- Of a policy, only the order decides which chunks may run.
+-- Of a policy, only the order and the catching up decide which chunks may run.
 create function dataflow.after_policy_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if (tg_op = 'INSERT' and new.ordered) or (tg_op = 'UPDATE' and new.ordered <> old.ordered) then
+    if tg_op = 'INSERT' and (new.ordered or new.catch_up)
+       or tg_op = 'UPDATE' and (new.ordered, new.catch_up) <> (old.ordered, old.catch_up) then
         perform dataflow.rebuild_runnable(array[new.jobid]);
-    elsif tg_op = 'DELETE' and old.ordered then
+    elsif tg_op = 'DELETE' and (old.ordered or old.catch_up) then
         perform dataflow.rebuild_runnable(array[old.jobid]);
     end if;
     return null;

@@ -13,17 +13,7 @@ select distinct on (n.dataid) %(jobid)s, n.dataid, n.ready, n.right_data, n.plac
 
 -- name: claim_next
 -- The next chunks of a Job, RESUBMIT first, in natural order; those that others are claiming are passed over.
--- Without `with_files` nothing is taken if the caller would have files to look at before the transaction ends.
-select cardinality(n.dataids) as picked, t.*
-  from (select array_agg(p.dataid) as dataids, sum(p.file_count) as file_count
-          from (select r.dataid, r.file_count
-                  from dataflow.runnable r
-                 where r.jobid = %(jobid)s and r.blocked is null
-                 order by r.resubmit desc, r.sort_key, r.dataid
-                 limit %(count)s
-                   for update skip locked) p) n
-  left join lateral dataflow.take(%(jobid)s, case when %(with_files)s or n.file_count = 0 then n.dataids end, %(run_id)s) t on true
- where n.dataids is not null
+select t.* from dataflow.take(%(jobid)s, null, %(count)s, %(run_id)s, %(with_files)s) t
 
 -- name: lock_runnable
 -- Chunks by name: wait for whoever is claiming them, so that the answers are of after that.
@@ -34,7 +24,7 @@ select r.dataid from dataflow.runnable r
 
 -- name: claim_named
 -- Take these chunks, whose runnable rows are locked as far as there are any.
-select t.* from dataflow.take(%(jobid)s, %(dataids)s::text[], %(run_id)s) t
+select t.* from dataflow.take(%(jobid)s, %(dataids)s::text[], null, %(run_id)s, true) t
 
 -- name: block
 -- Chunks that got a no which the ledger cannot know, about files: heal asks again.

@@ -5,8 +5,13 @@ union all
 select 'job', j.jobid, j.itemtype, j.datasetid from dataflow.job j where j.itemtype in ('IN', 'OUT')
 
 -- name: is_job
--- Is there a Job of this name?
-select exists (select from dataflow.job where jobid = %(jobid)s) as found
+-- Is there a Job of this name, and does an operator limit it?
+select exists (select from dataflow.job where jobid = %(jobid)s) as found,
+       exists (select from dataflow.job_control where jobid = %(jobid)s) as steered
+
+-- name: room
+-- How many more chunks of a Job may run.
+select r.concurrency, r.paused, r.reason, r.running, r.free from dataflow.room(%(jobid)s) r
 
 -- name: put_dataset
 -- Code is the master: the row becomes what the code says. Unchanged rows are not touched.
@@ -43,14 +48,14 @@ select %(jobid)s, n.itemtype, n.datasetid, n.itemvalue, n.mapping
 
 -- name: put_policy
 -- How the Job is run.
-insert into dataflow.job_policy as p (jobid, lease, max_attempts, retry_delay, retry_on, ordered, cascade)
-values (%(jobid)s, %(lease)s, %(max_attempts)s, %(retry_delay)s, %(retry_on)s, %(ordered)s, %(cascade)s)
+insert into dataflow.job_policy as p (jobid, lease, max_attempts, retry_delay, retry_on, ordered, cascade, catch_up)
+values (%(jobid)s, %(lease)s, %(max_attempts)s, %(retry_delay)s, %(retry_on)s, %(ordered)s, %(cascade)s, %(catch_up)s)
 on conflict (jobid) do update
    set lease = excluded.lease, max_attempts = excluded.max_attempts, retry_delay = excluded.retry_delay, retry_on = excluded.retry_on,
-       ordered = excluded.ordered, cascade = excluded.cascade
- where (p.lease, p.max_attempts, p.retry_delay, p.retry_on, p.ordered, p.cascade)
+       ordered = excluded.ordered, cascade = excluded.cascade, catch_up = excluded.catch_up
+ where (p.lease, p.max_attempts, p.retry_delay, p.retry_on, p.ordered, p.cascade, p.catch_up)
        is distinct from
-       (excluded.lease, excluded.max_attempts, excluded.retry_delay, excluded.retry_on, excluded.ordered, excluded.cascade)
+       (excluded.lease, excluded.max_attempts, excluded.retry_delay, excluded.retry_on, excluded.ordered, excluded.cascade, excluded.catch_up)
 
 -- name: list_inputs
 -- The input chunks of planned chunks. First those that are no longer meant go, then the others come.
@@ -77,13 +82,5 @@ select j.datasetid, j.jobid, p.dataid, 'OUT', 'PENDING'
 on conflict do nothing
 
 -- name: turn_the_day
--- `today` is READY for the current date of its time zone, and for no other.
-with day as (
-    select d.datasetid, to_char(now() at time zone d.timezone, 'YYYY-MM-DD') as dataid from dataflow.dataset d where d.datasetid = 'today'
-), gone as (
-    delete from dataflow.datastatus s using day where s.datasetid = day.datasetid and s.locktype = 'OUT' and s.dataid <> day.dataid
-)
-insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)
-select day.datasetid, 'today', day.dataid, 'OUT', 'READY' from day
- where not exists (select from dataflow.datastatus s where s.datasetid = day.datasetid and s.dataid = day.dataid and s.locktype = 'OUT')
-on conflict do nothing
+-- `today` is READY for the current date of its time zone; how many days are new.
+select dataflow.turn_the_day() as days

@@ -1,0 +1,92 @@
+-- name: throttle
+-- So many chunks of the Job at a time; null: any number.
+insert into dataflow.job_control as c (jobid, concurrency, reason) values (%(jobid)s, %(concurrency)s, %(reason)s)
+on conflict (jobid) do update set concurrency = excluded.concurrency, reason = excluded.reason
+ where c.concurrency is distinct from excluded.concurrency
+
+-- name: pause
+-- No chunk of the Job begins until it is resumed.
+insert into dataflow.job_control as c (jobid, paused, reason) values (%(jobid)s, now(), %(reason)s)
+on conflict (jobid) do update set paused = excluded.paused, reason = excluded.reason where c.paused is null
+
+-- name: resume
+-- What was paused goes on.
+update dataflow.job_control set paused = null, reason = %(reason)s where jobid = %(jobid)s and paused is not null
+
+-- name: delete_run
+-- What a Job did for a dataid, as if it had never run; its input rows go with it.
+delete from dataflow.datastatus s where s.jobid = %(jobid)s and s.dataid = %(dataid)s returning s.datasetid, s.dataid
+
+-- name: producer_of
+-- The Job that makes a DataSet, if there is the DataSet.
+select d.datasetid, (select j.jobid from dataflow.job j where j.datasetid = d.datasetid and j.itemtype = 'OUT') as jobid
+  from dataflow.dataset d where d.datasetid = %(datasetid)s
+
+-- name: announce
+-- Chunks that someone else has made, with a version where they told us of it.
+with given as materialized (
+    select g.dataid, g.manifest from unnest(%(dataids)s::text[], %(manifests)s::jsonb[]) as g(dataid, manifest)
+), made as (
+    insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location, files, bytes, row_count, schema_hash, content_digest, checks)
+    select %(datasetid)s, g.dataid,
+           1 + coalesce((select max(m.version) from dataflow.data_manifest m where m.datasetid = %(datasetid)s and m.dataid = g.dataid), 0),
+           %(jobid)s, g.manifest ->> 'location', g.manifest -> 'files', (g.manifest ->> 'bytes')::bigint, (g.manifest ->> 'row_count')::bigint,
+           g.manifest ->> 'schema_hash', g.manifest ->> 'content_digest', g.manifest -> 'checks'
+      from given g where g.manifest is not null
+    returning dataid, manifest_id
+)
+insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, manifest_id)
+select %(datasetid)s, %(jobid)s, g.dataid, 'OUT', 'READY', m.manifest_id from given g left join made m on m.dataid = g.dataid
+    on conflict (datasetid, jobid, dataid) do update set status = 'READY', manifest_id = excluded.manifest_id
+ where s.status is distinct from 'READY' or excluded.manifest_id is not null
+returning s.datasetid, s.dataid
+
+-- name: old_version
+-- A version of a chunk, to go back to.
+select m.* from dataflow.data_manifest m where m.datasetid = %(datasetid)s and m.dataid = %(dataid)s and m.version = %(version)s
+
+-- name: rollback
+-- The old version again, as a new one: no bytes move, and consumers see that theirs is out of date.
+with made as (
+    insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location, files, bytes, row_count, schema_hash, content_digest,
+                                        checks, inputs)
+    select m.datasetid, m.dataid, (select max(n.version) + 1 from dataflow.data_manifest n where n.datasetid = m.datasetid and n.dataid = m.dataid),
+           m.jobid, m.location, m.files, m.bytes, m.row_count, m.schema_hash, m.content_digest, m.checks, m.inputs
+      from dataflow.data_manifest m
+     where m.manifest_id = %(manifest_id)s
+       and exists (select from dataflow.datastatus s
+                    where s.datasetid = m.datasetid and s.dataid = m.dataid and s.locktype = 'OUT' and s.claim_id is null and s.status <> 'HOLD')
+    returning datasetid, dataid, manifest_id, version
+)
+update dataflow.datastatus s set status = 'READY', manifest_id = m.manifest_id, reason = %(reason)s
+  from made m
+ where s.datasetid = m.datasetid and s.dataid = m.dataid and s.locktype = 'OUT' and s.claim_id is null and s.status <> 'HOLD'
+returning m.version
+
+-- name: force_release
+-- Whatever the chunk is now, it is free after this; a live claim is revoked.
+update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s
+  from dataflow.job j
+ where j.jobid = %(jobid)s and j.itemtype = 'OUT' and s.datasetid = j.datasetid and s.dataid = %(dataid)s and s.locktype = 'OUT'
+   and s.status is distinct from 'PENDING' and s.status is distinct from 'RESUBMIT'
+
+-- name: force_claim
+-- A claim for which nobody was asked; the history says so.
+with claim as materialized (
+    select nextval('dataflow.claim_id') as claim_id,
+           coalesce((select p.lease from dataflow.job_policy p where p.jobid = %(jobid)s), interval '10 minutes') as lease
+), taken as (
+    insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, claim_id, lease_until, attempt, run_id, reason)
+    select j.datasetid, %(jobid)s, %(dataid)s, 'OUT', 'RUNNING', claim.claim_id, now() + claim.lease, 1, %(run_id)s::bigint, %(reason)s
+      from dataflow.job j cross join claim where j.jobid = %(jobid)s and j.itemtype = 'OUT'
+        on conflict (datasetid, jobid, dataid) do update
+       set status = 'RUNNING', claim_id = excluded.claim_id, lease_until = excluded.lease_until, run_id = excluded.run_id,
+           attempt = s.attempt + 1, reason = excluded.reason
+     where s.locktype = 'OUT'
+    returning s.datasetid, s.attempt, s.lease_until
+), answered as (
+    insert into dataflow.verdict (jobid, dataid, claim_id, ready, right_data, placed, valid, safe, code, inputs, forced)
+    select %(jobid)s, %(dataid)s, claim.claim_id, %(ready)s, %(right_data)s, %(placed)s, %(valid)s, %(safe)s, %(code)s, %(inputs)s, true from claim
+)
+select claim.claim_id, claim.lease, max(t.lease_until) as lease_until, max(t.attempt) as attempt, array_agg(t.datasetid) as outputs
+  from claim cross join taken t group by claim.claim_id, claim.lease
