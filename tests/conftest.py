@@ -8,10 +8,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from pyspark.sql import SparkSession
 
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger, in_database
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
+from opendataflow_dagster.warehouse.session import SparkSettings, session
 from tests.factories import Flow
 
 _numbers = itertools.count(1)
@@ -25,6 +27,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield embedded.start()
     finally:
         embedded.stop()
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    """One for all tests of the process: starting Spark costs seconds."""
+    return session(SparkSettings(master="local[2]", conf={"spark.sql.shuffle.partitions": "2"}))
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,9 @@
     |-- NoGo                      the five questions say no; carries the verdict
     |-- ClaimLost                 a newer claim, a RESUBMIT or the clock took the chunk away
     |-- InvalidManifest           what was to be published is not there, not whole or not valid
+    |-- IncompatibleSchema        the columns of a chunk are not those that were declared, or do not go together
+    |-- StageFailed               a version could not be written; nothing of it is published
+    |-- SparkUnavailable          retryable: Spark cannot be reached or has died; take a new session
     |-- ForbiddenTransition       the state machine has no such arrow
     |-- LedgerUnavailable         retryable: the database cannot be reached; try again later
     |-- LedgerConflict            retryable: another transaction was in the way; try again at once
@@ -109,3 +112,16 @@ class SchemaMismatch(OpenDataFlowError):
 
 class EmbeddedPostgresError(OpenDataFlowError):
     exit_code = 135
+
+
+class StageFailed(OpenDataFlowError):
+    exit_code = 136
+
+
+class IncompatibleSchema(OpenDataFlowError):
+    exit_code = 137
+
+
+class SparkUnavailable(OpenDataFlowError):
+    retryable = True
+    exit_code = 138
