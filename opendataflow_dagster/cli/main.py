@@ -22,7 +22,17 @@ SECTIONS = {
         "runs": f"{_CLI}.runs:runs",
         "history": f"{_CLI}.runs:history",
     },
+    "Act": {
+        "plan": f"{_CLI}.plan:plan",
+        "resubmit": f"{_CLI}.resubmit:resubmit",
+        "hold": f"{_CLI}.act:hold",
+        "unhold": f"{_CLI}.act:unhold",
+        "skip": f"{_CLI}.act:skip",
+        "cancel": f"{_CLI}.act:cancel",
+        "heal": f"{_CLI}.heal:heal",
+    },
     "Set up": {
+        "job": f"{_CLI}.job:job",
         "db": f"{_CLI}.db:db",
         "schema": f"{_CLI}.schema:schema",
         "completion": f"{_CLI}.completion:completion",

@@ -57,7 +57,7 @@ class Act:
         if self.json_wanted:
             print_json({"dry_run": self.dry_run, **value})
         else:
-            say(f"Dry run, nothing was changed: {sentence}" if self.dry_run else sentence)
+            say(f"Dry run, nothing was changed. In earnest: {sentence}" if self.dry_run else sentence)
 
 
 def acts(function: Callable[..., _R]) -> Callable[..., _R]:

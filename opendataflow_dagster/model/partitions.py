@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from .errors import InvalidDefinition
 from .ids import DataId, data_id
@@ -175,3 +175,18 @@ def monthly(first: str, last: str | None = None) -> TimePartitions:
 
 def static(*keys: str) -> StaticPartitions:
     return StaticPartitions(keys=tuple(DataId(key) for key in keys))
+
+
+def partitions_from_json(value: Mapping[str, Any]) -> Partitions:
+    """What `to_json` wrote."""
+    match value:
+        case {"kind": "static", "keys": list() as keys}:
+            return static(*keys)
+        case {"kind": "range", "first": int() as first, "last": int() as last, "step": int() as step}:
+            return RangePartitions(first=first, last=last, step=step)
+        case {"kind": "hourly" | "daily" | "weekly" | "monthly" as kind, "first": str() as begin}:
+            return TimePartitions(kind=kind, first=begin, last=value.get("last"))
+    raise InvalidDefinition(
+        f"{dict(value)!r} are no partitions; write them like {daily('2024-01-01').to_json()!r}, "
+        f"or of kind hourly, weekly, monthly, static (keys) or range (first, last, step)"
+    )

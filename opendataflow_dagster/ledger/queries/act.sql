@@ -1,0 +1,60 @@
+-- name: cancel_chunks
+-- Whoever runs these chunks has lost them. The outputs of a claim are lost together.
+with meant as (
+    select s.claim_id, s.datasetid, s.jobid, s.dataid
+      from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
+      join dataflow.datastatus s on s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT' and s.status = 'RUNNING'
+)
+update dataflow.datastatus s set status = 'FAILED', reason = %(reason)s
+  from (select m.datasetid, m.jobid, m.dataid from meant m
+        union
+        select j.datasetid, m.jobid, m.dataid from meant m join dataflow.job j on j.jobid = m.jobid and j.itemtype = 'OUT' where m.claim_id is not null) t
+ where s.datasetid = t.datasetid and s.jobid = t.jobid and s.dataid = t.dataid and s.locktype = 'OUT' and s.status = 'RUNNING'
+returning s.datasetid, s.dataid
+
+-- name: run_chunks
+-- What a run holds now.
+select s.datasetid, s.dataid from dataflow.datastatus s
+ where s.locktype = 'OUT' and s.claim_id is not null and s.run_id = %(run_id)s
+
+-- name: run_claims
+-- The live claims of a run, a row for each output, with the evidence they were given on.
+select s.jobid, s.claim_id, s.dataid, s.datasetid as output, s.attempt, s.lease_until, coalesce(p.lease, interval '10 minutes') as lease,
+       coalesce(v.inputs, '[]') as inputs, d.location
+  from dataflow.datastatus s
+  left join dataflow.job_policy p on p.jobid = s.jobid
+  left join dataflow.dataset d on d.datasetid = s.datasetid
+  left join lateral (select v.inputs from dataflow.verdict v
+                      where v.jobid = s.jobid and v.dataid = s.dataid and v.claim_id = s.claim_id limit 1) v on true
+ where s.locktype = 'OUT' and s.claim_id is not null and s.run_id = %(run_id)s
+ order by s.claim_id, s.datasetid
+
+-- name: job_chunks
+-- The chunks of a Job that are not finished: those that have a row, and those that could run.
+select c.dataid
+  from (select s.dataid
+          from dataflow.job j
+          join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT' and coalesce(s.status, '') not in ('READY', 'SKIPPED')
+         where j.jobid = %(jobid)s and j.itemtype = 'OUT'
+        union
+        select r.dataid from dataflow.runnable r where r.jobid = %(jobid)s) c
+ order by dataflow.natural_key(c.dataid), c.dataid
+ limit %(count)s
+
+-- name: chunks_around_job
+-- The chunks of a Job's outputs, and those that its inputs of the same dataid have.
+select distinct s.dataid
+  from dataflow.job j
+  join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
+ where j.jobid = %(jobid)s and j.itemtype in ('IN', 'OUT') and j.mapping = 'equal'
+
+-- name: job_items
+-- What a Job reads and makes.
+select j.itemtype, j.datasetid, j.mapping, d.partitions
+  from dataflow.job j left join dataflow.dataset d on d.datasetid = j.datasetid
+ where j.jobid = %(jobid)s and j.itemtype in ('IN', 'OUT')
+ order by j.itemtype desc, j.datasetid
+
+-- name: forget_run
+-- A run that took nothing.
+delete from dataflow.job_run where run_id = %(run_id)s

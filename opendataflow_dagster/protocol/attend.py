@@ -1,0 +1,128 @@
+"""attend: a foreign scheduler begins, renews, ends or fails a run of a Job, in calls of its own.
+
+Between the calls nobody holds a connection: the claims are found again by the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..ledger import rows
+from ..ledger.database import Ledger, Row
+from ..model.claim import Claim
+from ..model.errors import ClaimLost, InvalidInput
+from ..model.ids import DatasetId, RunId
+from ..model.manifest import NewManifest
+from .claim import claim, claim_next
+from .publish import Made, Published, publish_many
+from .release import fail_many
+from .renew import renew
+from .run import begin_run, end_run
+from .runs import runs
+
+#: Where a version is of which nobody says where it is: a table of some database, say.
+ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Begun:
+    run_id: RunId
+    claims: tuple[Claim, ...]
+
+
+def begin(
+    ledger: Ledger, jobid: str, dataid: str | None = None, *, count: int = 1, external_id: str | None = None
+) -> Begun | None:
+    """This chunk, or the next ones; None: nothing is ready, and no run has begun."""
+    run_id = begin_run(ledger, jobid, external_id=external_id)
+    taken: list[Claim] = []
+    try:
+        taken = claim_next(ledger, jobid, count, run_id) if dataid is None else [claim(ledger, jobid, dataid, run_id)]
+    finally:
+        if not taken:
+            # A run that took nothing never was: a scheduler asks every minute.
+            with ledger.statement() as statement:
+                statement.run("forget_run", run_id=run_id)
+    return Begun(run_id=run_id, claims=tuple(taken)) if taken else None
+
+
+def extend(ledger: Ledger, run_id: int) -> list[Claim]:
+    """The work goes on."""
+    return renew(ledger, [one.claim for one in _held(ledger, run_id)])
+
+
+def end(
+    ledger: Ledger, run_id: int, locations: Mapping[str, str] | None = None, *, row_count: int | None = None
+) -> Published:
+    """Publish all that the run holds. `locations`: where the new version of an output is, if it has a root."""
+    held, places = _held(ledger, run_id), dict(locations or {})
+    if strangers := sorted(set(places) - {output for one in held for output in one.claim.outputs}):
+        raise InvalidInput(f"run {run_id} does not make {strangers[0]}; leave its location out")
+    made = [
+        Made(
+            claim=one.claim,
+            manifests={
+                output: NewManifest(location=_place(one, output, places), row_count=row_count)
+                for output in one.claim.outputs
+            },
+        )
+        for one in held
+    ]
+    published = publish_many(ledger, made)
+    end_run(ledger, RunId(run_id), failed=bool(published.lost))
+    if published.lost:
+        raise ClaimLost(list(published.lost), "end")
+    return published
+
+
+def outputs_of(ledger: Ledger, run_id: int) -> list[str]:
+    """The DataSets that the run makes."""
+    return sorted({output for one in _held(ledger, run_id) for output in one.claim.outputs})
+
+
+def give_up(ledger: Ledger, run_id: int, reason: str) -> list[Claim]:
+    """All that the run holds has failed."""
+    claims = [one.claim for one in _held(ledger, run_id)]
+    try:
+        fail_many(ledger, claims, [reason] * len(claims))
+    finally:
+        end_run(ledger, RunId(run_id), failed=True)
+    return claims
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Held:
+    claim: Claim
+    roots: Mapping[DatasetId, str | None]
+
+
+def _held(ledger: Ledger, run_id: int) -> list[_Held]:
+    (run,) = runs(ledger, run_ids=[run_id])
+    if run.ended is not None:
+        raise InvalidInput(f"run {run_id} of {run.jobid} ended before; begin another one")
+    with ledger.statement() as statement:
+        found = statement.rows("run_claims", run_id=run_id)
+    by_claim: dict[int, list[Row]] = {}
+    for row in found:
+        by_claim.setdefault(row["claim_id"], []).append(row)
+    if not by_claim:
+        raise InvalidInput(
+            f"run {run_id} of {run.jobid} holds no chunk any more (its lease ran out, or somebody took it); "
+            f"throw its result away and begin another one"
+        )
+    return [
+        _Held(
+            claim=rows.claim(run.jobid, run.run_id, of_claim),
+            roots={DatasetId(row["output"]): row["location"] for row in of_claim},
+        )
+        for of_claim in by_claim.values()
+    ]
+
+
+def _place(held: _Held, output: DatasetId, places: Mapping[str, str]) -> str:
+    if output in places:
+        return places[output]
+    if held.roots[output] is not None:
+        raise InvalidInput(f"{output} has the root {held.roots[output]}; say where the new version is, below it")
+    return ELSEWHERE
