@@ -29,7 +29,13 @@ SECTIONS = {
         "unhold": f"{_CLI}.act:unhold",
         "skip": f"{_CLI}.act:skip",
         "cancel": f"{_CLI}.act:cancel",
+        "rollback": f"{_CLI}.versions:rollback",
+        "announce": f"{_CLI}.versions:announce",
+        "throttle": f"{_CLI}.steer:throttle",
+        "pause": f"{_CLI}.steer:pause",
+        "resume": f"{_CLI}.steer:resume",
         "heal": f"{_CLI}.heal:heal",
+        "delete-run": f"{_CLI}.versions:delete_run",
     },
     "Set up": {
         "job": f"{_CLI}.job:job",

@@ -14,6 +14,7 @@ from .arguments import Moment, optional_job
 from .options import answer, as_json, open_ledger
 
 if TYPE_CHECKING:
+    from opendataflow_dagster.ledger.registry import Room
     from opendataflow_dagster.protocol.causes import Cause
     from opendataflow_dagster.protocol.why import Why, WhyJob
 
@@ -104,11 +105,12 @@ def _of_job(jobid: str, json_wanted: bool) -> None:
         output.print_json(found)
     else:
         _show_job(found)
-    answer(not found.obstacles and not found.failures)
+    answer(not found.obstacles and not found.failures and found.room.free != 0)
 
 
 def _show_job(found: WhyJob) -> None:
     output.heading(f"job {found.jobid}: {found.runnable:,} chunks can run now")
+    limits(found.jobid, found.room)
     if found.obstacles:
         output.heading("\nRefused, or waiting")
         output.table(
@@ -119,7 +121,7 @@ def _show_job(found: WhyJob) -> None:
     if found.failures:
         output.heading("\nFailed")
         show_causes(list(found.failures))
-    if not found.obstacles and not found.failures:
+    if not found.obstacles and not found.failures and found.room.free != 0:
         output.say("Nothing stands in its way.")
 
 
@@ -135,12 +137,23 @@ def _of_chunk(jobid: str, dataid: str, stored: bool, json_wanted: bool) -> None:
     else:
         output.heading(_verdict(found))
         answers(found.verdict)
+        limits(jobid, found.room)
         for one in found.outputs:
             reason = f": {one.reason}" if one.reason else ""
             output.say(
                 f"{one.datasetid}/{one.dataid} is {one.status or 'NULL'} since {output.moment(one.modified)}{reason}"
             )
     answer(found.verdict.go)
+
+
+def limits(jobid: str, room: Room) -> None:
+    if room.paused:
+        output.say(f"It is paused since {room.paused}; let it go on: odf resume {jobid}")
+    if room.concurrency is not None:
+        output.say(
+            f"At most {room.concurrency} of its chunks run at a time, and {room.running} do; "
+            f"change that: odf throttle {jobid} N"
+        )
 
 
 def _verdict(found: Why) -> str:

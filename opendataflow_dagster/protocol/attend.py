@@ -5,21 +5,21 @@ Between the calls nobody holds a connection: the claims are found again by the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ledger import rows
 from ..ledger.database import Ledger, Row
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, InvalidInput
-from ..model.ids import DatasetId, RunId
+from ..model.ids import ClaimId, DataId, DatasetId, RunId
 from ..model.manifest import NewManifest
 from .claim import claim, claim_next
 from .publish import Made, Published, publish_many
 from .release import fail_many
 from .renew import renew
 from .run import begin_run, end_run
-from .runs import runs
+from .runs import Run, runs
 
 #: Where a version is of which nobody says where it is: a table of some database, say.
 ELSEWHERE = "elsewhere"
@@ -113,11 +113,27 @@ def _held(ledger: Ledger, run_id: int) -> list[_Held]:
         )
     return [
         _Held(
-            claim=rows.claim(run.jobid, run.run_id, of_claim),
+            claim=_claim(run, of_claim),
             roots={DatasetId(row["output"]): row["location"] for row in of_claim},
         )
         for of_claim in by_claim.values()
     ]
+
+
+def _claim(run: Run, of_claim: Sequence[Row]) -> Claim:
+    """From the rows of its outputs, which share everything else."""
+    row = of_claim[0]
+    return Claim(
+        claim_id=ClaimId(row["claim_id"]),
+        jobid=run.jobid,
+        dataid=DataId(row["dataid"]),
+        outputs=tuple(sorted(DatasetId(one["output"]) for one in of_claim)),
+        attempt=row["attempt"],
+        lease=row["lease"],
+        lease_until=row["lease_until"],
+        run_id=run.run_id,
+        inputs=rows.input_versions(row["inputs"]),
+    )
 
 
 def _place(held: _Held, output: DatasetId, places: Mapping[str, str]) -> str:

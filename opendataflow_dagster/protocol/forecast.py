@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
 
 from ..ledger import chunks, claims, registry
 from ..ledger.database import Ledger, Row, Transaction
@@ -101,8 +102,14 @@ def _wanted(transaction: Transaction, job: JobId, items: Sequence[Row], words: S
         low, dots, high = data_id(word).partition("..")
         found += _between(transaction, job, items, low, high) if dots else [DataId(word)]
     if len(found) > MOST:
-        raise InvalidInput(f"{' '.join(words)} are {len(found):,} chunks; ask for at most {MOST:,} at a time")
+        raise InvalidInput(f"{' '.join(words)} are more than {MOST:,} chunks; ask for fewer at a time")
     return list(dict.fromkeys(found))
+
+
+def _refuse_strangers(job: JobId, partitions: TimePartitions | RangePartitions, *bounds: str) -> None:
+    for bound in bounds:
+        if not partitions.has(bound):
+            raise InvalidInput(f"{bound} is no chunk of {job}; begin and end the range with chunks that it has")
 
 
 def _between(transaction: Transaction, job: JobId, items: Sequence[Row], low: str, high: str) -> list[DataId]:
@@ -113,14 +120,16 @@ def _between(transaction: Transaction, job: JobId, items: Sequence[Row], low: st
             first, last = low or times.first, high or times.last
             if last is None:
                 raise InvalidInput(f"the chunks of {job} have no end; say where the range ends: {first}..LAST")
-            for bound in (first, last):
-                if not times.has(bound):
-                    raise InvalidInput(f"{bound} is no {times.kind} chunk of {job}; give one of its partitions")
-            return list(times.between(times.time_of(first), times.end_of(last)))
+            _refuse_strangers(job, times, first, last)
+            return list(islice(times.between(times.time_of(first), times.end_of(last)), MOST + 1))
         case StaticPartitions(keys=keys):
             candidates = list(keys)
         case RangePartitions() as numbers:
-            candidates = list(numbers.all())
+            _refuse_strangers(job, numbers, *filter(None, (low, high)))
+            begin = int(low.partition("-")[0]) if low else numbers.first
+            end = int(high.partition("-")[2]) if high else numbers.last
+            part = replace(numbers, first=begin, last=end) if begin <= end else None
+            return list(islice(part.all(), MOST + 1)) if part else []
         case _:
             candidates = [DataId(row["dataid"]) for row in transaction.rows("chunks_around_job", jobid=job)]
     chosen = [

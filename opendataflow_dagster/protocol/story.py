@@ -86,6 +86,18 @@ def story(ledger: Ledger, key: ChunkKey) -> Story:
         )
 
 
+def previous_version(ledger: Ledger, key: ChunkKey) -> int:
+    """The version before the current one."""
+    with ledger.transaction() as transaction:
+        ledger_chunks.require(transaction, [key])
+        current = ledger_chunks.current_manifest(transaction, key)
+        versions = [row["version"] for row in transaction.rows("versions", datasetid=key.datasetid, dataid=key.dataid)]
+    earlier = [one for one in versions if current is None or one < current.version]
+    if not earlier:
+        raise UnknownName(f"{key} has no earlier version; see which it has with: odf chunk show")
+    return int(earlier[-1])
+
+
 def _newer_inputs(transaction: Transaction, found: Sequence[Chunk]) -> list[NewerInput]:
     current = [one.manifest_id for one in found if one.manifest_id is not None]
     return [NewerInput(**row) for one in current for row in transaction.rows("newer_inputs", manifest_id=one)]

@@ -9,12 +9,14 @@ from datetime import datetime
 from ..ledger import chunks, claims, rows
 from ..ledger.chunks import Chunk
 from ..ledger.database import Ledger
+from ..ledger.registry import Room
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId, data_id, job_id
 from ..model.verdict import CODES, Code, Verdict
 from .causes import Cause, causes, normalised
 from .gate import gate, require_job
 from .select import failed
+from .throttle import room
 
 #: So many waiting chunks of a Job are asked; the rest waits for the same things.
 _ASKED = 500
@@ -29,6 +31,7 @@ class Why:
     since: datetime | None
     #: Its outputs, as they are.
     outputs: tuple[Chunk, ...]
+    room: Room
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +50,7 @@ class WhyJob:
     """A whole Job: what could run, what is refused or waits, and what failed."""
 
     jobid: JobId
+    room: Room
     runnable: int
     obstacles: tuple[Obstacle, ...]
     failures: tuple[Cause, ...]
@@ -68,7 +72,7 @@ def why(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) -> Why
     # Who holds the output has held it since its row changed, whenever somebody asked first.
     since = [one.modified for one in found if verdict.code is Code.LOCKED]
     since += [at for at in (_since(verdict, kept),) if at is not None]
-    return Why(verdict=verdict, since=min(since, default=None), outputs=tuple(found))
+    return Why(verdict=verdict, since=min(since, default=None), outputs=tuple(found), room=room(ledger, job))
 
 
 def why_job(ledger: Ledger, jobid: str) -> WhyJob:
@@ -81,6 +85,7 @@ def why_job(ledger: Ledger, jobid: str) -> WhyJob:
         counted = transaction.one("runnable_count", jobid=job)
     return WhyJob(
         jobid=job,
+        room=room(ledger, job),
         runnable=counted["runnable"],
         obstacles=tuple(_obstacles(verdicts)),
         failures=tuple(causes(failed(ledger, jobid=job))),

@@ -1,0 +1,368 @@
+"""The commands that change something: each well, wrongly, as JSON, in a dry run, and with a name in the history."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from opendataflow_dagster.model.dataset import Dataset
+from opendataflow_dagster.model.errors import ClaimLost
+from opendataflow_dagster.model.ids import DatasetId
+from opendataflow_dagster.model.manifest import NewManifest
+from opendataflow_dagster.model.partitions import RangePartitions, daily, static
+from opendataflow_dagster.protocol.claim import claim, claim_next
+from opendataflow_dagster.protocol.publish import publish
+from tests.factories import Flow
+from tests.operator import DAYS, Odf, after_an_outage
+
+WHO = ("--as", "ada", "--reason", "as agreed")
+
+
+@pytest.fixture
+def run(flow: Flow) -> Odf:
+    return Odf(url=flow.url)
+
+
+@pytest.fixture
+def month(flow: Flow) -> Flow:
+    after_an_outage(flow)
+    return flow
+
+
+def newest_event(flow: Flow) -> tuple[object, ...]:
+    found = flow.psql.execute(
+        "select datasetid, dataid, new_status, actor, reason from dataflow.chunk_event"
+        " where locktype = 'OUT' order by event_id desc limit 1"
+    ).fetchone()
+    assert found is not None
+    return tuple(found)
+
+
+# --- resubmit
+
+
+def test_resubmit_runs_a_chunk_again_with_name_and_reason(month: Flow, run: Odf) -> None:
+    assert run.text("resubmit", "delays", "2024-01-09", *WHO) == "Resubmitted delays/2024-01-09.\n"
+    assert newest_event(month) == ("delays", "2024-01-09", "RESUBMIT", "ada", "as agreed")
+    again = run.json("resubmit", "delays", "2024-01-09")
+    assert again["chunks"] == []
+    assert again["satisfied"] == [{"datasetid": "delays", "dataid": "2024-01-09"}]
+
+
+def test_a_dry_run_of_resubmit_says_the_same_and_changes_nothing(month: Flow, run: Odf) -> None:
+    found = run.json("resubmit", "--failed", "--dry-run")
+    assert found["dry_run"] is True
+    assert len(found["chunks"]) == 6
+    assert "In earnest: Resubmitted 6 chunks (delays: 5, flights: 1)" in run.text("resubmit", "--failed", "--dry-run")
+    assert month.status("delays/2024-01-09") == "FAILED"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["delays", "2024-01-09..2024-01-10"], {"delays/2024-01-09", "delays/2024-01-10"}),
+        (["--job", "load", "2024-01-21"], {"flights/2024-01-21"}),
+        (["delays", "--status", "failed", "2024-01-12.."], {"delays/2024-01-12", "delays/2024-01-13"}),
+        (["--failed", "--job", "load"], {"flights/2024-01-21"}),
+        (["--failed-since", "1h", "delays"], {f"delays/{day}" for day in DAYS[8:13]}),
+        (["--failed-since", "1h", "--until", "30min"], set()),
+        (["flights", "2024-01-21", "--downstream"], {"flights/2024-01-21", "delays/2024-01-21"}),
+    ],
+)
+def test_resubmit_takes_one_a_range_or_what_failed_in_a_window(
+    month: Flow, run: Odf, words: list[str], expected: set[str]
+) -> None:
+    found = run.json("resubmit", *words)["chunks"]
+    assert {f"{one['datasetid']}/{one['dataid']}" for one in found} == expected
+    assert all(month.status(one) == "RESUBMIT" for one in expected)
+
+
+def test_resubmit_leaves_what_is_on_hold_and_asks_before_it_is_wide(month: Flow, run: Odf) -> None:
+    run.text("hold", "delays", "2024-01-09")
+    assert "On hold, and left so: delays/2024-01-09; unhold first." in run.text("resubmit", "delays", "2024-01-09")
+    assert "this would resubmit 30 chunks (delays: 30); look at it with --dry-run, then say --yes" in run.error(
+        "resubmit", "delays", "--all"
+    )
+    assert "this would resubmit 60 chunks" not in run.error("resubmit", "flights", "--all", "--downstream")
+    assert len(run.json("resubmit", "delays", "--all", "--yes")["chunks"]) == 29
+
+
+def test_resubmit_of_nothing_or_of_contradictions_is_an_error(month: Flow, run: Odf) -> None:
+    assert "name a DataSet and its chunks, or a Job with --job" in run.error("resubmit")
+    assert "say which chunks of delays" in run.error("resubmit", "delays")
+    assert "there is no chunk delays/1999-01-01" in run.error("resubmit", "delays", "1999-01-01")
+    assert "there is no DataSet dleays" in run.error("resubmit", "dleays", "2024-01-01")
+    assert "no chunk of delays is meant by 1999-01-01..1999-12-31" in run.error(
+        "resubmit", "delays", "1999-01-01..1999-12-31"
+    )
+    assert "name chunks without --failed" in run.error("resubmit", "--failed", "delays", "2024-01-09")
+    assert "--until goes with" in run.error("resubmit", "delays", "2024-01-09", "--until", "1h")
+
+
+def test_a_chunk_whose_name_looks_like_a_range_is_meant_by_its_name(flow: Flow, run: Odf) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["a..c", "a", "b", "c"])
+    assert run.text("hold", "raw", "a..c") == "Held raw/a..c.\n"
+    assert run.json("hold", "raw", "a..b")["chunks"] == [
+        {"datasetid": "raw", "dataid": "a"},
+        {"datasetid": "raw", "dataid": "b"},
+    ]
+
+
+# --- hold, unhold, skip, cancel
+
+
+def test_hold_and_unhold_give_back_what_was_held(month: Flow, run: Odf) -> None:
+    assert run.text("hold", "flights", "2024-01-25..2024-01-27", *WHO).startswith("Held 3 chunks")
+    assert newest_event(month)[2:] == ("HOLD", "ada", "as agreed")
+    assert run.json("hold", "flights", "2024-01-25")["chunks"] == []
+    assert "No change" in run.text("hold", "flights", "2024-01-25")
+    assert len(run.json("unhold", "flights", "--status", "hold")["chunks"]) == 3
+    assert month.status("flights/2024-01-26") == "PENDING"
+    assert "no chunk of flights is meant by that" in run.error("unhold", "flights", "--status", "hold")
+
+
+def test_skip_leaves_a_chunk_out_and_a_forbidden_arrow_is_an_error_even_in_a_dry_run(month: Flow, run: Odf) -> None:
+    assert run.text("skip", "flights", "2024-01-30") == "Skipped flights/2024-01-30.\n"
+    assert run.json("skip", "flights", "2024-01-30")["chunks"] == []
+    # A chunk that nobody has planned is skipped before it comes.
+    assert run.text("skip", "flights", "2024-01-31", "--dry-run").startswith("Dry run")
+    assert month.status("flights/2024-01-31") == "ABSENT"
+    assert "there is no DataSet nowhere" in run.error("skip", "nowhere", "1")
+
+
+def test_cancel_ends_what_runs_and_its_holder_publishes_nothing(month: Flow, run: Odf) -> None:
+    held = claim(month.ledger, "average", "2024-01-15")
+    found = run.json("cancel", "delays", "2024-01-14", "2024-01-15", *WHO)["chunks"]
+    assert [one["dataid"] for one in found] == ["2024-01-14", "2024-01-15"]
+    assert newest_event(month)[2:] == ("FAILED", "ada", "cancelled by ada: as agreed")
+    with pytest.raises(ClaimLost):
+        publish(month.ledger, held, month.manifest(held))
+    assert month.in_rows() == []
+    assert "No change" in run.text("cancel", "delays", "2024-01-14")
+    assert "there is no chunk delays/nope" in run.error("cancel", "delays", "nope")
+
+
+def test_cancel_of_a_run_fails_all_that_it_holds(month: Flow, run: Odf) -> None:
+    assert run.text("cancel", "--run", "2") == "Cancelled run 2, which held delays/2024-01-14.\n"
+    assert run.json("runs", "--failed")["runs"][0]["run_id"] == 2
+    assert month.status("delays/2024-01-14") == "FAILED"
+    assert "there is no run 99; see the runs with: odf runs" in run.error("cancel", "--run", "99")
+    assert "give --run or chunks, not both" in run.error("cancel", "--run", "2", "delays", "2024-01-14")
+
+
+def test_cancel_of_one_output_cancels_the_others_of_its_claim(flow: Flow, run: Odf) -> None:
+    flow.register("split: -> left, right")
+    claim(flow.ledger, "split", "1")
+    assert len(run.json("cancel", "left", "1")["chunks"]) == 2
+    assert (flow.status("left/1"), flow.status("right/1")) == ("FAILED", "FAILED")
+
+
+# --- plan
+
+
+def test_plan_says_for_each_chunk_what_would_happen_and_why(month: Flow, run: Odf) -> None:
+    run.text("resubmit", "delays", "2024-01-11")
+    found = run.json("plan", "average", "2024-01-08..2024-01-22")
+    assert found["dry_run"] is True
+    decisions = {one["dataid"]: one["decision"] for one in found["chunks"]}
+    assert found["chunks"][0]["dataid"] == "2024-01-11", "RESUBMIT is taken first"
+    assert decisions == {
+        "2024-01-08": "NOTHING",
+        **dict.fromkeys(DAYS[8:13], "PERSON"),
+        "2024-01-11": "RUN",
+        "2024-01-14": "RUNNING",
+        **dict.fromkeys(DAYS[14:20], "RUN"),
+        **dict.fromkeys(DAYS[20:22], "WAIT"),
+    }
+    said = run.text("plan", "average")
+    assert said.startswith("average: 10 WAIT, 7 RUN, 4 PERSON, 1 RUNNING")
+    assert "flights/2024-01-21 is FAILED" in said
+    assert "job avrage is not registered" in run.error("plan", "avrage")
+
+
+def test_plan_apply_announces_what_nobody_asked_for_yet(month: Flow, run: Odf) -> None:
+    words = ("plan", "average", "2024-02-01", "2024-02-02")
+    assert "2 of them are not announced; --apply does that." in run.text(*words)
+    assert "Would announce 2 chunks." in run.text(*words, "--apply", "--dry-run")
+    assert month.status("delays/2024-02-01") == "ABSENT"
+    assert run.json(*words, "--apply", *WHO)["announced"] == 2
+    assert newest_event(month)[1:4] == ("2024-02-02", "PENDING", "ada")
+
+
+@pytest.mark.parametrize(
+    ("partitions", "words", "expected"),
+    [
+        (daily("2024-01-30"), "2024-01-31..2024-02-02", ["2024-01-31", "2024-02-01", "2024-02-02"]),
+        (daily("2024-01-30", "2024-02-01"), "..", ["2024-01-30", "2024-01-31", "2024-02-01"]),
+        (static("b", "a10", "a9"), "a9..", ["a9", "a10", "b"]),
+        (RangePartitions(first=0, last=30, step=10), "10-19..", ["10-19", "20-29", "30-30"]),
+    ],
+)
+def test_a_range_is_what_the_partitions_of_the_output_have(
+    flow: Flow, run: Odf, partitions: object, words: str, expected: list[str]
+) -> None:
+    flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw"), partitions=partitions))  # type: ignore[arg-type]
+    assert [one["dataid"] for one in run.json("plan", "load", words)["chunks"]] == expected
+
+
+def test_a_range_without_end_or_outside_of_the_partitions_is_an_error(flow: Flow, run: Odf) -> None:
+    flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw"), partitions=daily("2024-01-30")))
+    assert "say where the range ends" in run.error("plan", "load", "2024-02-01..")
+    assert "2023-01-01 is no chunk of load" in run.error("plan", "load", "2023-01-01..2024-02-01")
+    assert "ask for fewer at a time" in run.error("plan", "load", "2024-02-01..2999-12-31")
+
+
+# --- rollback, announce, throttle, pause, resume, heal, delete-run
+
+
+def test_rollback_makes_an_earlier_version_the_newest(flow: Flow, run: Odf) -> None:
+    flow.register("load: -> raw")
+    flow.produce("load", "1", "first")
+    assert "raw/1 has no earlier version" in run.error("rollback", "raw", "1")
+    flow.type("update dataflow.datastatus set status = 'RESUBMIT'")
+    flow.produce("load", "1", "second")
+    assert "In earnest: raw/1 has version 3, which is version 1 again" in run.text("rollback", "raw", "1", "--dry-run")
+    found = run.json("rollback", "raw", "1", *WHO)
+    assert (found["from_version"], found["version"]) == (1, 3)
+    assert newest_event(flow)[2:] == ("READY", "ada", "rolled back to version 1: as agreed")
+    assert "raw/1 has no version 9" in run.error("rollback", "raw", "1", "--to", "9")
+
+
+def test_announce_makes_external_chunks_ready(flow: Flow, run: Odf) -> None:
+    flow.register("clean: raw -> tidy", raw=Dataset(datasetid=DatasetId("raw")))
+    assert run.text("announce", "raw", "1", "2", *WHO).startswith("READY now: 2 chunks")
+    assert newest_event(flow)[2:4] == ("READY", "ada")
+    assert flow.runnable() == [("clean", "1"), ("clean", "2")]
+    assert run.json("announce", "raw", "1")["chunks"] == []
+    assert run.json("announce", "raw", "3", "--location", "s3://lake/raw/3", "--rows", "7")["chunks"]
+    assert run.json("chunk", "show", "raw", "3")["versions"][0]["row_count"] == 7
+    assert "DataSet tidy is made by job clean" in run.error("announce", "tidy", "1")
+    assert "one by one" in run.error("announce", "raw", "4", "5", "--location", "s3://lake")
+    assert "say where it is" in run.error("announce", "raw", "4", "--rows", "1")
+
+
+def test_throttle_pause_and_resume_steer_a_job_while_it_runs(month: Flow, run: Odf) -> None:
+    assert run.text("throttle", "average", "2") == "At most 2 chunks of average run at a time.\n"
+    assert run.json("why", "average", exit_code=1)["room"] == {
+        "concurrency": 2,
+        "running": 1,
+        "paused": None,
+        "free": 1,
+    }
+    assert len(claim_next(month.ledger, "average", 10)) == 1
+    assert run.json("pause", "average", *WHO)["changed"] is True
+    assert "It is paused since" in run.text("why", "average", exit_code=1)
+    assert "It was so before" in run.text("pause", "average")
+    assert run.json("resume", "average")["room"]["paused"] is None
+    assert run.text("throttle", "average", "none", "--dry-run").startswith("Dry run")
+    assert run.json("throttle", "average", "none")["room"]["concurrency"] is None
+    assert "is no number of chunks" in run.error("throttle", "average", "many")
+    for verb in ("pause", "resume"):
+        assert "job nope is not registered" in run.error(verb, "nope")
+
+
+def test_heal_resubmits_what_a_crash_left(month: Flow, run: Odf) -> None:
+    month.type(
+        "update dataflow.datastatus set lease_until = now() - interval '1 s'"
+        " where claim_id is not null and locktype = 'OUT'"
+    )
+    assert run.json("heal", "--dry-run")["resubmitted"] == [{"datasetid": "delays", "dataid": "2024-01-14"}]
+    assert month.status("delays/2024-01-14") == "RUNNING"
+    assert run.text("heal").startswith("expired leases: 1 resubmitted")
+    assert run.json("heal", "--rebuild")["added"] == 0
+
+
+def test_delete_run_removes_that_jobs_rows_alone(month: Flow, run: Odf) -> None:
+    assert run.json("delete-run", "average", "2024-01-14", "--dry-run")["chunks"]
+    assert "Deleted" in run.text("delete-run", "average", "2024-01-14", *WHO)
+    assert (month.status("delays/2024-01-14"), month.status("flights/2024-01-14")) == ("ABSENT", "READY")
+    assert "has no rows for 2024-01-14" in run.text("delete-run", "average", "2024-01-14")
+    assert "job nope is not registered" in run.error("delete-run", "nope", "1")
+
+
+# --- job begin, renew, end, fail
+
+
+def test_a_scheduler_of_ones_own_begins_renews_and_ends_a_run(flow: Flow, run: Odf) -> None:
+    (load, _) = flow.register(
+        "load: -> raw", "clean: raw -> tidy", raw=Dataset(datasetid=DatasetId("raw")), tidy=flow.dataset("tidy")
+    )
+    flow.plan(load, ["9", "10"])
+    begun = run.json("job", "begin", "load", "--as", "cron", "--external-id", "nightly-7")
+    assert (begun["run_id"], begun["claims"][0]["dataid"]) == (1, "9")
+    assert run.json("job", "renew", "1")["claims"][0]["lease_until"] > begun["claims"][0]["lease_until"]
+    assert run.text("job", "end", "1", "--rows", "12") == "Run 1 has published raw version 1.\n"
+    assert "run 1 of load ended before" in run.error("job", "end", "1")
+    assert "the lease ends" in run.text("job", "begin", "clean", "9")
+    assert "tidy has the root" in run.error("job", "end", "2")
+    (flow.root / "tidy" / "run-2").mkdir(parents=True)
+    assert "does not make" not in run.text("job", "end", "2", "--location", str(flow.root / "tidy" / "run-2"))
+    assert [(one["outcome"], one["external_id"]) for one in run.json("runs")["runs"]] == [
+        ("ENDED", None),
+        ("ENDED", "nightly-7"),
+    ]
+
+
+def test_job_begin_exits_with_1_when_nothing_is_ready_and_leaves_no_run(flow: Flow, run: Odf) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    assert run.text("job", "begin", "clean", exit_code=1) == "Nothing of clean is ready; see why: odf why clean\n"
+    assert run.json("job", "begin", "clean", exit_code=1)["run_id"] is None
+    assert "DATA_NOT_READY: raw/1 is not there" in run.error("job", "begin", "clean", "1", exit_code=1)
+    assert run.json("runs")["runs"] == []
+    assert "job nope is not registered" in run.error("job", "begin", "nope")
+
+
+def test_job_fail_fails_what_the_run_holds_and_a_lost_claim_is_said(flow: Flow, run: Odf) -> None:
+    (load,) = flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw")))
+    flow.plan(load, ["1", "2"])
+    assert len(run.json("job", "begin", "load", "--count", "2")["claims"]) == 2
+    assert "say why it failed with --reason" in run.error("job", "fail", "1")
+    run.text("resubmit", "raw", "2")
+    assert run.json("job", "fail", "1", "--reason", "disk full")["claims"][0]["dataid"] == "1"
+    assert flow.chunk("raw/1").reason == "disk full"
+    run.text("job", "begin", "load")
+    run.text("resubmit", "raw", "2")
+    assert "holds no chunk any more" in run.error("job", "end", "2")
+    assert "there is no run 77" in run.error("job", "renew", "77")
+
+
+# --- the outage that this system was born from
+
+
+def test_seven_hundred_jobs_fail_by_one_mount_and_one_command_heals_them_in_order(flow: Flow, run: Odf) -> None:
+    """100 lines of 7 Jobs each, a daily cycle; the mount goes away in the middle of the night."""
+    steps = "from generate_series(1, 100) l, generate_series(1, 7) s"
+    flow.type(f"insert into dataflow.dataset (datasetid) select 'set_' || l || '_' || s {steps}")
+    flow.type(
+        "insert into dataflow.job (jobid, itemtype, datasetid)"
+        f" select 'job_' || l || '_' || s, 'OUT', 'set_' || l || '_' || s {steps} union all"
+        f" select 'job_' || l || '_' || s, 'IN', 'set_' || l || '_' || s - 1 {steps} where s > 1"
+    )
+    flow.type(
+        "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, reason)"
+        " select datasetid, jobid, '2024-01-05', 'OUT', 'FAILED', 'exit code 1: cp: cannot stat /mnt/lake/'"
+        "        || jobid || '/2024-01-05.csv: Input/output error (attempt ' || length(jobid) || ')'"
+        " from dataflow.job where itemtype = 'OUT'"
+    )
+    began = time.monotonic()
+    found = run.json("why", "--failed", exit_code=1)
+    assert time.monotonic() - began < 2
+    assert [(one["count"], one["cause"]) for one in found["causes"]] == [
+        (700, "exit code N: cp: cannot stat /mnt/lake/*: Input/output error (attempt N)")
+    ]
+
+    # The mount is repaired. One act:
+    assert len(run.json("resubmit", "--failed-since", "1h", "--yes", "--reason", "mount repaired")["chunks"]) == 700
+
+    order: list[str] = []
+    for step in range(1, 8):
+        for line in range(1, 101):
+            taken = claim_next(flow.ledger, f"job_{line}_{step}", 5)
+            order += [f"{one.jobid}" for one in taken]
+            for one in taken:
+                publish(flow.ledger, one, NewManifest(location=f"s3://lake/{one.claim_id}"))
+    assert len(order) == len(set(order)) == 700
+    assert run.text("why", "--failed") == "Nothing failed.\n"
+    assert all(one["progress"] == 1 for one in run.json("status")["datasets"])
