@@ -116,7 +116,7 @@ begin
     if added = cardinality(dataids) * cardinality(outputs) + coalesce(cardinality(in_claims), 0) then
         attempts := array_fill(1, array[cardinality(dataids)]);
     else
-        attempts := dataflow.take_existing(p_jobid, dataids, claim_ids, outputs, in_datasets, in_dataids, lease_until, p_run_id);
+        attempts := dataflow.take_existing(p_jobid, dataids, claim_ids, outputs, in_datasets, in_dataids, in_manifests, in_claims, lease_until, p_run_id);
     end if;
     inputs := to_jsonb(pins);
 end
@@ -125,7 +125,7 @@ $$;
 -- Some rows were there before: outputs that were planned or resubmitted, and inputs that another running chunk of the
 -- Job reads, too. All outputs of all these chunks are taken, or nothing. Returns the attempt that each chunk is at.
 create function dataflow.take_existing(p_jobid text, p_dataids text[], p_claim_ids bigint[], p_outputs text[], p_in_datasets text[],
-                                       p_in_dataids text[], p_lease_until timestamptz, p_run_id bigint)
+                                       p_in_dataids text[], p_in_manifests bigint[], p_in_claims bigint[], p_lease_until timestamptz, p_run_id bigint)
     returns integer[]
     language plpgsql
 as $$
@@ -138,6 +138,13 @@ begin
            attempt = s.attempt + 1, reason = null
      where s.datasetid = any (p_outputs) and s.jobid = p_jobid and s.dataid = any (p_dataids)
        and s.locktype = 'OUT' and s.status in ('PENDING', 'RESUBMIT');
+    -- Whoever ends the other chunk waits for us here, and then leaves the row; or we wait for him, and it is gone.
+    update dataflow.datastatus s
+       set claim_id = i.claim_id, manifest_id = i.manifest_id, run_id = p_run_id
+      from (select distinct on (u.datasetid, u.dataid) *
+              from unnest(p_in_datasets, p_in_dataids, p_in_manifests, p_in_claims) as u(datasetid, dataid, manifest_id, claim_id)
+             order by u.datasetid, u.dataid) i
+     where s.datasetid = i.datasetid and s.jobid = p_jobid and s.dataid = i.dataid and s.locktype = 'IN' and s.claim_id <> all (p_claim_ids);
     select array_agg(o.attempt order by g.place), sum(o.count)
       into attempts, taken
       from unnest(p_dataids, p_claim_ids) with ordinality as g(dataid, claim_id, place)
@@ -145,9 +152,9 @@ begin
                           where s.datasetid = any (p_outputs) and s.jobid = p_jobid and s.dataid = g.dataid and s.claim_id = g.claim_id offset 0) o;
     if taken <> cardinality(p_dataids) * cardinality(p_outputs)
        or exists (select from unnest(p_in_datasets, p_in_dataids) as i(datasetid, dataid)
-                   cross join lateral (select s.claim_id, s.locktype from dataflow.datastatus s
-                                        where s.datasetid = i.datasetid and s.jobid = p_jobid and s.dataid = i.dataid offset 0) t
-                   where t.claim_id is null or t.locktype <> 'IN') then
+                   where not exists (select from dataflow.datastatus s
+                                      where s.datasetid = i.datasetid and s.jobid = p_jobid and s.dataid = i.dataid and s.locktype = 'IN'
+                                        and s.claim_id = any (p_claim_ids))) then
         -- Somebody changed a row behind the back of the triggers, or took a chunk that nobody had planned a moment
         -- before us. The claim is undone, and its chunks are asked again.
         raise exception 'the answers about these chunks do not stand any more' using errcode = 'DF003', detail = to_json(p_dataids)::text;
