@@ -28,10 +28,11 @@ PROJECT = Path(__file__).parent.parent
 LEAVES = [pytest.param(words, command, id=" ".join(words[1:])) for words, command in leaves(odf)]
 
 #: They print a text that is a program itself, or hand over to one.
-WITHOUT_JSON = {"schema sql", "completion"}
+WITHOUT_JSON = {"schema sql", "completion", "db shell"}
 #: They change nothing of the ledger and no file, or only start and stop a server. So do all that show something.
 READING = {*SECTIONS["See"], "chunk show", "completion", "db start", "db stop", "db status", "db url"}
-READING |= {"schema verify", "schema sql"}
+READING |= {"schema verify", "schema sql", "db shell"}
+READING |= {f"{noun} {verb}" for noun in ("dataset", "job") for verb in ("list", "show", "export")}
 
 
 @pytest.mark.parametrize(("words", "command"), LEAVES)

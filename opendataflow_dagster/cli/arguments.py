@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-_UNITS: Final = {"s": 1, "min": 60, "m": 60, "h": 3_600, "d": 86_400}
+UNITS: Final = {"s": 1, "min": 60, "m": 60, "h": 3_600, "d": 86_400}
 
 
 class Moment(click.ParamType[datetime]):
@@ -22,8 +22,8 @@ class Moment(click.ParamType[datetime]):
         text = str(value).strip()
         number = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
         unit = text[len(number) :].strip()
-        if number.isdigit() and unit in _UNITS and len(number) < 10:
-            return datetime.now(UTC) - timedelta(seconds=int(number) * _UNITS[unit])
+        if number.isdigit() and unit in UNITS and len(number) < 10:
+            return datetime.now(UTC) - timedelta(seconds=int(number) * UNITS[unit])
         try:
             # Without a zone it is the time of the operator's clock.
             return datetime.fromisoformat(text).astimezone()

@@ -96,6 +96,26 @@ def url(json_wanted: bool) -> None:
         click.echo(database_url())
 
 
+@db.command()
+@click.argument("arguments", metavar="[-- PSQL ARGUMENT...]", nargs=-1, type=click.UNPROCESSED)
+def shell(arguments: tuple[str, ...]) -> None:
+    """Open psql on the ledger; what follows `--` is handed on to it. The password is in no argument.
+
+    \b
+    Example:
+      odf db shell
+      odf db shell -- -c "select count(*) from dataflow.datastatus"
+    """
+    import os
+
+    from opendataflow_dagster.ledger.psql import psql
+    from opendataflow_dagster.ledger.settings import database_url
+
+    program, environment = psql(database_url())
+    # It takes our place: signals, the terminal and the exit code are psql's own.
+    os.execve(program, [str(program), *arguments], environment)  # noqa: S606
+
+
 def _embedded(verb: str) -> EmbeddedPostgres:
     from opendataflow_dagster.ledger.settings import configured_url, home
 

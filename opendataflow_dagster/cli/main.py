@@ -38,6 +38,7 @@ SECTIONS = {
         "delete-run": f"{_CLI}.versions:delete_run",
     },
     "Set up": {
+        "dataset": f"{_CLI}.dataset:dataset",
         "job": f"{_CLI}.job:job",
         "db": f"{_CLI}.db:db",
         "schema": f"{_CLI}.schema:schema",

@@ -91,7 +91,8 @@ class Job:
     jobid: JobId
     inputs: tuple[Input, ...] = ()
     outputs: tuple[DatasetId, ...]
-    environment: Mapping[str, str] = field(default_factory=dict)
+    #: A value of None unsets the variable.
+    environment: Mapping[str, str | None] = field(default_factory=dict)
     policy: Policy = Policy()
 
     def __post_init__(self) -> None:
