@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import dagster as dg
-
-from assets import all_assets
-from resources import resources_for_environment
+from assets import all_datasets
+from opendataflow_dagster import build_definitions
+from resources import environment
 from sensors import all_sensors
 
-defs = dg.Definitions(
-    assets=[*all_assets],
-    sensors=[*all_sensors],
-    resources={**resources_for_environment()},
+_here = environment()
+
+defs = build_definitions(
+    all_datasets,
+    ledger=_here.ledger,
+    spark=_here.spark,
+    warehouse=_here.warehouse,
+    chunks_at_once=_here.chunks_at_once,
+    sensors=all_sensors,
 )

@@ -1,14 +1,10 @@
-"""The reference pipelines: plain functions over DataFrames, and SQL and scripts, each declared as a DataSet.
-
-No DataSets are declared yet.
-"""
+"""The reference pipelines: plain functions over DataFrames, and SQL and scripts, each declared as a DataSet."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from opendataflow_dagster import Declaration
 
-if TYPE_CHECKING:
-    from dagster import AssetsDefinition
+from .flights import carrier_stats, clean_flights, raw_flights, raw_weather
 
 #: One Dagster asset for each DataSet.
-all_assets: tuple[AssetsDefinition, ...] = ()
+all_datasets: tuple[Declaration, ...] = (raw_flights, raw_weather, clean_flights, carrier_stats)

@@ -1,1 +1,60 @@
-"""OpenDataFlow on Dagster: a data-centric, transactional batch-ETL framework."""
+"""OpenDataFlow on Dagster: a data-centric, transactional batch-ETL framework.
+
+What a pipeline's author needs is here, and is loaded when used: the command line starts without Dagster and Spark.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .model.checks import accepted as accepted
+    from .model.checks import between as between
+    from .model.checks import fresh as fresh
+    from .model.checks import holds as holds
+    from .model.checks import like_previous as like_previous
+    from .model.checks import matches as matches
+    from .model.checks import not_null as not_null
+    from .model.checks import row_count as row_count
+    from .model.checks import unique as unique
+    from .model.job import ALL as ALL
+    from .model.job import EQUAL as EQUAL
+    from .model.job import ListedChunks as ListedChunks
+    from .model.job import Policy as Policy
+    from .model.job import within as within
+    from .model.partitions import daily as daily
+    from .model.partitions import hourly as hourly
+    from .model.partitions import monthly as monthly
+    from .model.partitions import ranges as ranges
+    from .model.partitions import static as static
+    from .model.partitions import weekly as weekly
+    from .orchestrator.chunk import ChunkContext as ChunkContext
+    from .orchestrator.declaration import Declaration as Declaration
+    from .orchestrator.declaration import dataset as dataset
+    from .orchestrator.declaration import external_dataset as external_dataset
+    from .orchestrator.definitions import build_definitions as build_definitions
+    from .orchestrator.resources import LedgerResource as LedgerResource
+    from .orchestrator.resources import SparkResource as SparkResource
+    from .orchestrator.sql import sql_dataset as sql_dataset
+
+_NAMES = {
+    "model.checks": (
+        *("accepted", "between", "fresh", "holds", "like_previous", "matches", "not_null", "row_count", "unique"),
+    ),
+    "model.job": ("ALL", "EQUAL", "ListedChunks", "Policy", "within"),
+    "model.partitions": ("daily", "hourly", "monthly", "ranges", "static", "weekly"),
+    "orchestrator.chunk": ("ChunkContext",),
+    "orchestrator.declaration": ("Declaration", "dataset", "external_dataset"),
+    "orchestrator.definitions": ("build_definitions",),
+    "orchestrator.resources": ("LedgerResource", "SparkResource"),
+    "orchestrator.sql": ("sql_dataset",),
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

@@ -1,14 +1,15 @@
-"""The framework's sensor factories, instantiated for the reference pipelines.
-
-No sensors are declared yet.
-"""
+"""The framework's sensors, instantiated for these pipelines. All of them run unless somebody stops them in the UI."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dagster import SensorDefinition
 
-if TYPE_CHECKING:
-    from dagster import SensorDefinition
+from opendataflow_dagster.orchestrator.catalogue import Catalogue
+from opendataflow_dagster.orchestrator.endings import run_endings
+from opendataflow_dagster.orchestrator.heal import heal_sensor
+from opendataflow_dagster.orchestrator.readiness import readiness_sensor
 
-#: The sensors that the daemon ticks.
-all_sensors: tuple[SensorDefinition, ...] = ()
+
+def all_sensors(catalogue: Catalogue) -> list[SensorDefinition]:
+    """What the daemon ticks."""
+    return [readiness_sensor(catalogue), heal_sensor(catalogue), *run_endings()]

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
+import dagster as dg
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
@@ -14,6 +15,7 @@ from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger, in_database
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.warehouse.session import SparkSettings, session
+from tests.dagster_project import Project, project_on, write_dagster_yaml
 from tests.factories import Flow
 
 _numbers = itertools.count(1)
@@ -72,6 +74,32 @@ def emptied_url(shared_database: str) -> str:
         )
         connection.execute("; ".join(row[0] for row in tables).encode())
     return shared_database
+
+
+@pytest.fixture(scope="session")
+def dagster_template(server: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The ledger's schema and Dagster's own tables: making them costs seconds, cloning them does not."""
+    name = "odf_dagster_template"
+    _admin(server, f'create database "{name}" template "{template}"')
+    url, home = in_database(server, name), tmp_path_factory.mktemp("dagster")
+    _admin(url, "create schema dagster")
+    write_dagster_yaml(url, home)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        instance.get_runs(limit=1)
+    return name
+
+
+@pytest.fixture
+def project(
+    server: str, dagster_template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> Iterator[Project]:
+    """A project of Dagster on a database of its own, in this process."""
+    for url in _database(server, dagster_template):
+        monkeypatch.setenv("ODF_DATABASE_URL", url)
+        monkeypatch.setenv("ODF_SPARK_MASTER", "local[2]")
+        monkeypatch.setenv("ODF_SPARK_CONF", '{"spark.sql.shuffle.partitions": "2"}')
+        with project_on(url, tmp_path, tmp_path / "dagster_home") as project:
+            yield project
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,15 +55,18 @@ def test_the_layout_is_whole(entry: str) -> None:
     assert (ROOT / entry).exists()
 
 
-def test_the_definitions_load_through_the_workspace(tmp_path: Path) -> None:
+def test_the_definitions_load_through_the_workspace_and_are_registered(tmp_path: Path, url: str) -> None:
     (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
 
     result = run(
         *(sys.executable, "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"),
-        env=environment(DAGSTER_HOME=str(tmp_path)),
+        env=environment(DAGSTER_HOME=str(tmp_path), ODF_DATABASE_URL=url),
     )
 
     assert result.returncode == 0, result.stdout + result.stderr
+    with psycopg.connect(url) as connection:
+        found = connection.execute("select datasetid from dataflow.job where itemtype = 'OUT' order by 1").fetchall()
+    assert [row[0] for row in found] == ["carrier_stats", "clean_flights", "raw_flights", "raw_weather"]
 
 
 # --- what is pinned, and what must not be written down

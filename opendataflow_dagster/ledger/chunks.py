@@ -158,5 +158,14 @@ def force(
     )
 
 
+def ready_versions(transaction: Transaction, keys: Sequence[ChunkKey]) -> dict[ChunkKey, Manifest | None]:
+    """Those of the chunks that are READY, each with the version that readers get; None: made by someone else."""
+    found: dict[ChunkKey, Manifest | None] = {}
+    for row in transaction.rows("ready_versions", **rows.chunks(keys)):
+        key = ChunkKey(datasetid=DatasetId(row["of_datasetid"]), dataid=DataId(row["of_dataid"]))
+        found[key] = rows.manifest(row) if row["manifest_id"] is not None else None
+    return found
+
+
 def _key(row: Row) -> ChunkKey:
     return ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"]))

@@ -43,13 +43,19 @@ class ListedChunks(ChunkMapping):
         return tuple(dict.fromkeys(data_id(one) for one in self.function(dataid)))
 
 
-def within(output: TimePartitions, input_partitions: TimePartitions) -> ListedChunks:
+class ChunksWithin(ListedChunks):
+    """The input chunks that begin within the output chunk's time."""
+
+    def __init__(self, output: TimePartitions, input_partitions: TimePartitions) -> None:
+        def chunks(dataid: DataId) -> Iterable[str]:
+            return input_partitions.between(output.time_of(dataid), output.end_of(dataid))
+
+        super().__init__(chunks)
+
+
+def within(output: TimePartitions, input_partitions: TimePartitions) -> ChunksWithin:
     """The input chunks that begin within the output chunk's time: the 24 hours of a day, the days of a month."""
-
-    def chunks(dataid: DataId) -> Iterable[str]:
-        return input_partitions.between(output.time_of(dataid), output.end_of(dataid))
-
-    return ListedChunks(chunks)
+    return ChunksWithin(output, input_partitions)
 
 
 EQUAL = EqualChunk()

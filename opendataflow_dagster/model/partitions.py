@@ -190,3 +190,37 @@ def partitions_from_json(value: Mapping[str, Any]) -> Partitions:
         f"{dict(value)!r} are no partitions; write them like {daily('2024-01-01').to_json()!r}, "
         f"or of kind hourly, weekly, monthly, static (keys) or range (first, last, step)"
     )
+
+
+def ranges(first: int, last: int, step: int) -> RangePartitions:
+    return RangePartitions(first=first, last=last, step=step)
+
+
+def keys_until(partitions: Partitions, now: datetime) -> tuple[DataId, ...]:
+    """Every chunk that there is; of times, those that are over by `now`, as Dagster has them."""
+    match partitions:
+        case StaticPartitions():
+            return partitions.keys
+        case RangePartitions():
+            return tuple(partitions.all())
+        case TimePartitions(first=first):
+            found = partitions.between(partitions.time_of(first), now)
+            return tuple(one for one in found if partitions.end_of(one) <= now)
+
+
+def previous_key(partitions: Partitions | None, dataid: str) -> DataId | None:
+    """The chunk before this one; None: it is the first, or nobody knows their order."""
+    match partitions:
+        case None:
+            return None
+        case StaticPartitions(keys=keys):
+            place = keys.index(DataId(dataid)) if dataid in keys else 0
+            return keys[place - 1] if place else None
+        case RangePartitions():
+            low = int(dataid.partition("-")[0]) - partitions.step
+            return DataId(f"{low}-{low + partitions.step - 1}") if low >= partitions.first else None
+        case TimePartitions():
+            time = partitions.time_of(dataid)
+            longest = timedelta(days=31) if partitions.kind == "monthly" else partitions.end_of(dataid) - time
+            before = list(partitions.between(time - longest, time))
+            return before[-1] if before else None

@@ -17,6 +17,14 @@ def throttle(ledger: Ledger, jobid: str, concurrency: int | None, *, by: str, re
     return _steer(ledger, "throttle", jobid, by, reason, concurrency=concurrency)
 
 
+def throttle_first(ledger: Ledger, jobid: str, concurrency: int) -> bool:
+    """Where a Job begins, as its code declares; what an operator has said stays. Did it change anything?"""
+    job = job_id(jobid)
+    with ledger.transaction() as transaction:
+        require_job(transaction, job)
+        return bool(transaction.run("first_throttle", jobid=job, concurrency=concurrency))
+
+
 def pause(ledger: Ledger, jobid: str, *, by: str, reason: str = "") -> bool:
     """No chunk of it begins until it is resumed; what runs goes on."""
     return _steer(ledger, "pause", jobid, by, reason)

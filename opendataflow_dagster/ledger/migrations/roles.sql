@@ -32,7 +32,7 @@ begin
                   foreign_ready, skipped_input, repeats, timezone, owner, domain, description) on dataflow.dataset to dataflow_reader;
     -- Runs jobs and sets statuses; what is append-only stays so, and the registry is not theirs.
     grant insert, update, delete on dataflow.datastatus to dataflow_operator, dataflow_admin;
-    grant insert, update, delete on dataflow.chunk_input, dataflow.job_run, dataflow.job_control to dataflow_operator, dataflow_admin;
+    grant insert, update, delete on dataflow.chunk_input, dataflow.job_run, dataflow.job_control, dataflow.reported to dataflow_operator, dataflow_admin;
     grant insert on dataflow.data_manifest, dataflow.verdict to dataflow_operator, dataflow_admin;
     grant update, delete on dataflow.runnable to dataflow_operator, dataflow_admin;
     grant execute on function dataflow.settle_runnable(text[], text[]), dataflow.rebuild_runnable(text[]) to dataflow_operator, dataflow_admin;

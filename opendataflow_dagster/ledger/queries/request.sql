@@ -1,0 +1,111 @@
+-- name: request
+-- A person asks for these chunks: a FAILED one runs again, and so does a READY one that is older than the request. What
+-- somebody makes just now is not taken away from him.
+update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s
+  from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
+ where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT'
+   and (s.status = 'FAILED' or s.status = 'READY' and s.modified <= %(requested)s)
+returning s.datasetid, s.dataid
+
+-- name: ready_versions
+-- The chunks among these that are READY, with the version that readers get; without one, somebody else made it.
+select s.datasetid as of_datasetid, s.dataid as of_dataid, m.*
+  from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
+  join dataflow.datastatus s on s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT' and s.status = 'READY'
+  left join dataflow.data_manifest m on m.manifest_id = s.manifest_id
+
+-- name: what_can_run
+-- The next chunks of each of these Jobs that have five yes, at most so many of each. Advice: nothing is locked.
+select j.jobid, r.dataid
+  from unnest(%(jobids)s::text[]) as j(jobid)
+ cross join lateral (select r.dataid, r.resubmit, r.sort_key from dataflow.runnable r
+                      where r.jobid = j.jobid and r.blocked is null
+                      order by r.resubmit desc, r.sort_key, r.dataid
+                      limit %(count)s) r
+ order by j.jobid, r.resubmit desc, r.sort_key, r.dataid
+
+-- name: what_blocks
+-- Why chunks of these Jobs do not run: those that got a no, by code, and those that wait for a person, by status; one of
+-- each as an example with its reason. Counted up to 1,000, so that an outage of a million chunks is told as quickly.
+select j.jobid, b.blocked as word, count(*) as chunks, min(b.dataid) as example,
+       (select coalesce(v.ready, v.right_data, v.placed, v.valid, v.safe) from dataflow.verdict v
+         where v.jobid = j.jobid and v.dataid = min(b.dataid) and v.claim_id is null order by v.verdict_id desc limit 1) as reason
+  from unnest(%(jobids)s::text[]) as j(jobid)
+ cross join lateral (select r.blocked, r.dataid from dataflow.runnable r
+                      where r.jobid = j.jobid and r.blocked is not null limit 1000) b
+ group by j.jobid, b.blocked
+union all
+select j.jobid, a.status, count(*), min(a.dataid), min(a.reason)
+  from unnest(%(jobids)s::text[]) as j(jobid)
+ cross join lateral (select s.status, s.dataid, s.reason from dataflow.datastatus s
+                      where s.jobid = j.jobid and s.locktype = 'OUT' and s.status in ('FAILED', 'HOLD') limit 1000) a
+ group by j.jobid, a.status
+
+-- name: open_runs
+-- Runs of an orchestrator that have not said that they ended.
+select r.run_id, r.jobid, r.external_id, r.started,
+       exists (select from dataflow.datastatus s
+                where s.jobid = r.jobid and s.locktype = 'OUT' and s.claim_id is not null and s.run_id = r.run_id
+                  and s.lease_until > clock_timestamp()) as works
+  from dataflow.job_run r
+ where r.ended is null and r.external_id is not null and r.jobid = any (%(jobids)s)
+
+-- name: runs_of
+-- What an orchestrator's run has begun and not ended.
+select r.run_id from dataflow.job_run r where r.ended is null and r.external_id = %(external_id)s
+
+-- name: unreported
+-- Current versions after a place in the order of publication that this orchestrator has not been told of. Young ones are
+-- left to the run that made them, which tells of them itself.
+select m.*, m.published <= now() - interval '1 minute' as settled,
+       coalesce(s.status, '') = 'READY' and m.published <= now() - %(grace)s::interval
+       and not exists (select from dataflow.reported t where t.orchestrator = %(orchestrator)s and t.manifest_id = m.manifest_id) as news
+  from dataflow.data_manifest m
+  left join dataflow.datastatus s on s.datasetid = m.datasetid and s.jobid = m.jobid and s.dataid = m.dataid
+                                 and s.locktype = 'OUT' and s.manifest_id = m.manifest_id
+ where m.manifest_id > %(after)s
+ order by m.manifest_id
+ limit %(count)s
+
+-- name: unreported_foreign
+-- Chunks that somebody made READY without a version, since a time.
+select s.datasetid, s.jobid, s.dataid, s.modified
+  from dataflow.datastatus s
+ where s.locktype = 'OUT' and s.status = 'READY' and s.manifest_id is null
+   and s.modified > coalesce(%(after)s::timestamptz, '-infinity') and s.datasetid = any (%(datasetids)s)
+ order by s.modified
+ limit %(count)s
+
+-- name: report
+-- The orchestrator knows these versions.
+insert into dataflow.reported (orchestrator, manifest_id)
+select %(orchestrator)s, r.manifest_id from unnest(%(manifest_ids)s::bigint[]) as r(manifest_id)
+on conflict do nothing
+
+-- name: forget_reported
+-- Nobody asks any more for what lies behind the cursor.
+delete from dataflow.reported t where t.orchestrator = %(orchestrator)s and t.manifest_id <= %(upto)s
+
+-- name: versions_after
+-- Current versions in the order of publication, to look at their files.
+select m.*, coalesce(s.status, '') = 'READY' as current
+  from dataflow.data_manifest m
+  left join dataflow.datastatus s on s.datasetid = m.datasetid and s.jobid = m.jobid and s.dataid = m.dataid
+                                 and s.locktype = 'OUT' and s.manifest_id = m.manifest_id
+ where m.manifest_id > %(after)s
+ order by m.manifest_id
+ limit %(count)s
+
+-- name: files_are_gone
+-- A version that can no longer be read: FAILED, until somebody puts the files back or resubmits it.
+update dataflow.datastatus s set status = 'FAILED', reason = g.reason
+  from unnest(%(datasetids)s::text[], %(dataids)s::text[], %(manifest_ids)s::bigint[], %(reasons)s::text[])
+       as g(datasetid, dataid, manifest_id, reason)
+ where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT' and s.status = 'READY'
+   and s.manifest_id = g.manifest_id
+returning s.datasetid, s.dataid
+
+-- name: first_throttle
+-- The concurrency that the code declares is where a Job begins; what an operator has said since stays.
+insert into dataflow.job_control (jobid, concurrency, reason) values (%(jobid)s, %(concurrency)s, 'as declared')
+on conflict (jobid) do nothing

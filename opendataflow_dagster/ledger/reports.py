@@ -1,0 +1,118 @@
+"""What an orchestrator must be told of chunks, and what it asks: what can run, what blocks, which runs are open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ..model.ids import ChunkKey, DataId, DatasetId, JobId, ManifestId, RunId
+from ..model.manifest import Manifest
+from . import rows
+from .database import Transaction
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Blocked:
+    """Chunks of a Job that do not run, and why: the code of a no, or a status that waits for a person."""
+
+    jobid: JobId
+    word: str
+    chunks: int
+    example: DataId
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenRun:
+    run_id: RunId
+    jobid: JobId
+    external_id: str
+    started: datetime
+    #: It holds a claim whose lease has not run out.
+    works: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Published:
+    """A version in the order of publication."""
+
+    manifest: Manifest
+    #: Current, and the orchestrator does not know it.
+    news: bool
+    #: Old enough that no transaction with an earlier number can still be open.
+    settled: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Foreign:
+    """A chunk that somebody made READY without a version."""
+
+    key: ChunkKey
+    jobid: JobId
+    modified: datetime
+
+
+def what_can_run(transaction: Transaction, jobids: Sequence[JobId], count: int) -> dict[JobId, list[DataId]]:
+    found: dict[JobId, list[DataId]] = {}
+    for row in transaction.rows("what_can_run", jobids=list(jobids), count=count):
+        found.setdefault(JobId(row["jobid"]), []).append(DataId(row["dataid"]))
+    return found
+
+
+def what_blocks(transaction: Transaction, jobids: Sequence[JobId]) -> list[Blocked]:
+    return [Blocked(**row) for row in transaction.rows("what_blocks", jobids=list(jobids))]
+
+
+def open_runs(transaction: Transaction, jobids: Sequence[JobId]) -> list[OpenRun]:
+    return [OpenRun(**row) for row in transaction.rows("open_runs", jobids=list(jobids))]
+
+
+def runs_of(transaction: Transaction, external_id: str) -> list[RunId]:
+    return [RunId(row["run_id"]) for row in transaction.rows("runs_of", external_id=external_id)]
+
+
+def unreported(
+    transaction: Transaction, orchestrator: str, *, after: int, grace: timedelta, count: int
+) -> list[Published]:
+    found = transaction.rows("unreported", orchestrator=orchestrator, after=after, grace=grace, count=count)
+    return [Published(manifest=rows.manifest(row), news=row["news"], settled=row["settled"]) for row in found]
+
+
+def unreported_foreign(
+    transaction: Transaction, datasetids: Sequence[DatasetId], *, after: datetime | None, count: int
+) -> list[Foreign]:
+    found = transaction.rows("unreported_foreign", datasetids=list(datasetids), after=after, count=count)
+    return [
+        Foreign(
+            key=ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"])),
+            jobid=JobId(row["jobid"]),
+            modified=row["modified"],
+        )
+        for row in found
+    ]
+
+
+def report(transaction: Transaction, orchestrator: str, manifest_ids: Sequence[ManifestId]) -> None:
+    transaction.run("report", orchestrator=orchestrator, manifest_ids=list(manifest_ids))
+
+
+def forget(transaction: Transaction, orchestrator: str, upto: int) -> None:
+    transaction.run("forget_reported", orchestrator=orchestrator, upto=upto)
+
+
+def versions_after(transaction: Transaction, after: int, count: int) -> list[tuple[Manifest, bool]]:
+    """In the order of publication; whether it is what readers get."""
+    found = transaction.rows("versions_after", after=after, count=count)
+    return [(rows.manifest(row), row["current"]) for row in found]
+
+
+def files_are_gone(transaction: Transaction, gone: Sequence[tuple[Manifest, str]]) -> list[ChunkKey]:
+    found = transaction.rows(
+        "files_are_gone",
+        datasetids=[one.datasetid for one, _ in gone],
+        dataids=[one.dataid for one, _ in gone],
+        manifest_ids=[one.manifest_id for one, _ in gone],
+        reasons=[reason for _, reason in gone],
+    )
+    return [ChunkKey(datasetid=row["datasetid"], dataid=row["dataid"]) for row in found]

@@ -1,0 +1,166 @@
+"""All DataSets of a code location, put together; and the mistakes that only show when they are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+
+import dagster as dg
+
+from ..model.checks import Accepted, Between, Fresh, Matches, NotNull, Unique
+from ..model.dataset import Dataset
+from ..model.errors import InvalidDefinition
+from ..model.ids import DatasetId
+from ..model.job import EQUAL, ChunkMapping, Input, Job
+from ..warehouse.parquet import schema_hash
+from .declaration import Declaration, DeclaredInput, ReadForeign
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A declared DataSet with all that follows from the others and from the environment."""
+
+    declaration: Declaration
+    dataset: Dataset
+    #: None: it is external.
+    job: Job | None
+    #: Differs for each DataSet, so that Dagster never puts two of them into one run of a backfill.
+    chunks_per_run: int
+
+    @property
+    def asset_key(self) -> dg.AssetKey:
+        return dg.AssetKey(self.dataset.datasetid)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalogue:
+    entries: Mapping[DatasetId, Entry]
+
+    @property
+    def made(self) -> list[tuple[Entry, Job]]:
+        """Those that this project makes."""
+        return [(one, one.job) for one in self.entries.values() if one.job is not None]
+
+    @property
+    def foreign(self) -> dict[DatasetId, ReadForeign]:
+        return {name: one.declaration.read for name, one in self.entries.items() if one.declaration.read is not None}
+
+
+def catalogue(declarations: Iterable[Declaration], warehouse: str) -> Catalogue:
+    declared = list(declarations)
+    for one in declared:
+        if not isinstance(one, Declaration):
+            raise InvalidDefinition(f"{one!r} is no DataSet; declare it with @dataset or one of its kin")
+    _refuse_twice(declared)
+    known = {one.datasetid: one for one in declared}
+    for one in declared:
+        _refuse_unknown_inputs(one, known)
+        _refuse_wrong_columns(one)
+    _refuse_circles(declared)
+    entries: dict[DatasetId, Entry] = {}
+    taken: set[int] = set()
+    for one in declared:
+        chunks_per_run = next(count for count in range(one.chunks_per_run, sys.maxsize) if count not in taken)
+        taken.add(chunks_per_run)
+        entries[one.datasetid] = _entry(one, known, warehouse, chunks_per_run)
+    return Catalogue(entries=entries)
+
+
+def _entry(one: Declaration, known: Mapping[DatasetId, Declaration], warehouse: str, chunks_per_run: int) -> Entry:
+    managed = one.compute is not None
+    dataset = Dataset(
+        datasetid=one.datasetid,
+        location=one.root or (f"{warehouse.rstrip('/')}/{one.datasetid}" if managed else None),
+        partitions=one.partitions,
+        schema_hash=schema_hash(one.schema) if one.schema is not None else None,
+        foreign_ready=one.foreign_ready,
+        skipped_input=one.skipped_input,
+        repeats=one.repeats,
+        timezone=one.timezone,
+        owner=one.owner,
+        domain=one.domain,
+        description=one.description,
+    )
+    inputs = tuple(Input(datasetid=source.datasetid, mapping=_mapping(one, source, known)) for source in one.inputs)
+    job = Job(jobid=one.jobid, inputs=inputs, outputs=(one.datasetid,), policy=one.policy) if managed else None
+    return Entry(declaration=one, dataset=dataset, job=job, chunks_per_run=chunks_per_run)
+
+
+def _mapping(one: Declaration, source: DeclaredInput, known: Mapping[DatasetId, Declaration]) -> ChunkMapping:
+    if source.mapping is not None:
+        return source.mapping
+    ours, theirs = one.partitions, known[source.datasetid].partitions
+    if ours is not None and theirs is not None and ours.to_json()["kind"] != theirs.to_json()["kind"]:
+        raise InvalidDefinition(
+            f"DataSet {one.datasetid} is {ours.to_json()['kind']}, its input {source.datasetid} is "
+            f"{theirs.to_json()['kind']}; say which chunks it needs: "
+            f"mapping={{{source.parameter!r}: within(...)}}, ALL, EQUAL or ListedChunks(function)"
+        )
+    return EQUAL
+
+
+def _refuse_twice(declared: Iterable[Declaration]) -> None:
+    names: dict[str, Declaration] = {}
+    producers: dict[str, Declaration] = {}
+    for one in declared:
+        if one.datasetid in names:
+            raise InvalidDefinition(f"DataSet {one.datasetid} has two producers; rename one of them")
+        names[one.datasetid] = one
+        if one.compute is not None and producers.setdefault(one.jobid, one) is not one:
+            raise InvalidDefinition(
+                f"job {one.jobid} makes both {producers[one.jobid].datasetid} and {one.datasetid}; give each a job"
+            )
+
+
+def _refuse_unknown_inputs(one: Declaration, known: Mapping[DatasetId, Declaration]) -> None:
+    for source in one.inputs:
+        if source.datasetid not in known:
+            close = get_close_matches(source.datasetid, known, n=1)
+            advice = f"did you mean {close[0]}?" if close else "declare it, or give the parameter a default"
+            raise InvalidDefinition(
+                f"DataSet {one.datasetid} reads {source.datasetid} (parameter {source.parameter}), "
+                f"which is not declared; {advice}"
+            )
+
+
+def _refuse_circles(declared: Iterable[Declaration]) -> None:
+    graph = {one.datasetid: [source.datasetid for source in one.inputs] for one in declared}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise InvalidDefinition(
+            f"DataSets are made from themselves: {' <- '.join(error.args[1])}; take one input out of the circle"
+        ) from None
+
+
+def _refuse_wrong_columns(one: Declaration) -> None:
+    """What a schema lets us know before anything runs."""
+    if one.schema is None:
+        return
+    types = {column.name: column.dataType.simpleString() for column in one.schema.fields}
+    for check in one.checks:
+        match check:
+            case NotNull(columns=columns) | Unique(columns=columns):
+                used = columns
+            case Accepted(column=column) | Between(column=column) | Matches(column=column) | Fresh(column=column):
+                used = (column,)
+            case _:
+                continue
+        if unknown := [name for name in used if name not in types]:
+            raise InvalidDefinition(
+                f"DataSet {one.datasetid}: the check {check.name} asks for {', '.join(unknown)}, "
+                f"which its schema does not have; it has {', '.join(types)}"
+            )
+        if isinstance(check, Matches) and types[check.column] != "string":
+            raise InvalidDefinition(
+                f"DataSet {one.datasetid}: the check {check.name} needs text, "
+                f"but {check.column} is {types[check.column]}"
+            )
+        if isinstance(check, Fresh) and not types[check.column].startswith(("timestamp", "date")):
+            raise InvalidDefinition(
+                f"DataSet {one.datasetid}: the check {check.name} needs a time, "
+                f"but {check.column} is {types[check.column]}"
+            )

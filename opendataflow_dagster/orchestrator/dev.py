@@ -1,0 +1,46 @@
+"""Runs `dagster dev`, and sees that the embedded Postgres lives: without its own tables Dagster could not even ask.
+
+python -m opendataflow_dagster.orchestrator.dev PORT
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from types import FrameType
+
+from ..ledger.embedded import EmbeddedPostgres
+from ..ledger.settings import configured_url, home
+from ..model.errors import EmbeddedPostgresError
+
+_LOOK_SECONDS = 2.0
+
+
+def main(port: str) -> int:
+    command = [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", port, "-w", "workspace.yaml"]
+    dagster = subprocess.Popen(command)
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        dagster.send_signal(number)
+
+    signal.signal(signal.SIGTERM, pass_on)
+    # Ctrl-C reaches the whole group of processes by itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        try:
+            return dagster.wait(timeout=_LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            _keep_alive()
+
+
+def _keep_alive() -> None:
+    if configured_url() is None:
+        try:
+            EmbeddedPostgres(home()).start()
+        except EmbeddedPostgresError as error:
+            sys.stderr.write(f"{error}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,170 @@
+"""The heal sensor: restores the ledger's invariants, and lets Dagster and the ledger know the same.
+
+Each tick goes on where the last one stopped, so that it is cheap however many chunks there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from ..ledger import reports
+from ..ledger.database import Ledger
+from ..model.job import EqualChunk
+from ..model.manifest import Manifest
+from ..model.partitions import keys_until
+from ..protocol.heal import heal
+from ..protocol.register import plan
+from ..protocol.release import abandon_run
+from ..warehouse.placement import misplaced
+from . import metadata
+from .catalogue import Catalogue
+from .events import Materialized, Origin, orchestrator_name, write_materializations
+from .resources import LedgerResource
+
+# A run tells of what it made within a second or two; what is older and unknown, nobody will tell any more.
+_GRACE = timedelta(seconds=30)
+_REPORTED_AT_ONCE = 5000
+_LOOKED_AT_ONCE = 100
+_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where the last tick stopped."""
+
+    #: Versions up to here are known to Dagster, and foreign chunks up to that time.
+    reported: int = 0
+    foreign: str | None = None
+    #: The files of versions up to here were looked at; then it begins anew.
+    looked: int = 0
+    #: For which hour and for which declarations chunks were planned.
+    planned: str | None = None
+
+
+def heal_sensor(found: Catalogue, *, interval_seconds: int = 15) -> dg.SensorDefinition:
+    @dg.sensor(
+        name="heal",
+        minimum_interval_seconds=interval_seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Expired leases, retries, dead runs; chunks that Dagster does not know; files that are gone.",
+    )
+    def heal_all(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SensorResult:
+        store = ledger.ledger
+        place = Place(**json.loads(context.cursor)) if context.cursor else Place()
+        healed = heal(store)
+        dead = _release_dead_runs(context.instance, store, found)
+        place, planned = _plan(store, found, place)
+        place, told = _tell_dagster(context.instance, store, found, place)
+        place, gone = _look_at_files(store, place)
+        done = f"{healed}; dead runs: {dead} chunks; planned: {planned}; told to Dagster: {told}; files gone: {gone}"
+        context.log.info(done)
+        return dg.SensorResult(skip_reason=done, cursor=json.dumps(asdict(place)))
+
+    return heal_all
+
+
+def _release_dead_runs(instance: dg.DagsterInstance, ledger: Ledger, found: Catalogue) -> int:
+    """Runs that Dagster knows to be over, and that never said so here."""
+    with ledger.statement() as statement:
+        begun = reports.open_runs(statement, [job.jobid for _, job in found.made])
+    if not begun:
+        return 0
+    ended = dg.RunsFilter(run_ids=[one.external_id for one in begun], statuses=list(_ENDED))
+    over = {one.run_id for one in instance.get_runs(ended)}
+    left = [one for one in begun if one.external_id in over]
+    return sum(abandon_run(ledger, one.run_id, f"Dagster's run {one.external_id} is over") for one in left)
+
+
+def _plan(ledger: Ledger, found: Catalogue, place: Place) -> tuple[Place, int]:
+    """Announce what runs by itself: once an hour, and when other chunks are declared.
+
+    A chunk whose inputs are not simply the equal ones must be announced with them before it can become runnable.
+    """
+    now = datetime.now(UTC)
+    jobs = [
+        (job, partitions)
+        for one, job in found.made
+        if (partitions := one.dataset.partitions) is not None
+        and (one.declaration.planned or any(not isinstance(source.mapping, EqualChunk) for source in job.inputs))
+    ]
+    wanted = [f"{now:%Y-%m-%d-%H}", *(f"{job.jobid} {json.dumps(partitions.to_json())}" for job, partitions in jobs)]
+    mark = hashlib.sha256("\n".join(wanted).encode()).hexdigest()
+    if not jobs or place.planned == mark:
+        return replace(place, planned=mark), 0
+    count = sum(plan(ledger, job, keys_until(partitions, now.replace(tzinfo=None))) for job, partitions in jobs)
+    return replace(place, planned=mark), count
+
+
+def _tell_dagster(instance: dg.DagsterInstance, ledger: Ledger, found: Catalogue, place: Place) -> tuple[Place, int]:
+    name, after = orchestrator_name(instance), place.reported
+    foreign_after = datetime.fromisoformat(place.foreign) if place.foreign else None
+    with ledger.statement() as statement:
+        versions = reports.unreported(statement, name, after=after, grace=_GRACE, count=_REPORTED_AT_ONCE)
+        foreign = reports.unreported_foreign(
+            statement, list(found.entries), after=foreign_after, count=_REPORTED_AT_ONCE
+        )
+    news = [_version(found, one.manifest) for one in versions if one.news and one.manifest.datasetid in found.entries]
+    news += [
+        Materialized(
+            asset_key=found.entries[one.key.datasetid].asset_key,
+            dataid=one.key.dataid,
+            metadata=metadata.of_foreign(
+                f"made READY by {one.jobid} at {one.modified:%Y-%m-%d %H:%M:%S}, without a version"
+            ),
+        )
+        for one in foreign
+    ]
+    _report(instance, ledger, found, news)
+    for one in versions:
+        if not one.settled:
+            break
+        after = one.manifest.manifest_id
+    if after > place.reported:
+        with ledger.statement() as statement:
+            reports.forget(statement, name, after)
+    last = foreign[-1].modified.isoformat() if foreign else place.foreign
+    return replace(place, reported=after, foreign=last), len(news)
+
+
+def _version(found: Catalogue, manifest: Manifest) -> Materialized:
+    return Materialized(
+        asset_key=found.entries[manifest.datasetid].asset_key,
+        dataid=manifest.dataid,
+        metadata=metadata.of_manifest(manifest, f"published by job {manifest.jobid}; reported by heal"),
+        manifest_id=manifest.manifest_id,
+    )
+
+
+def _report(instance: dg.DagsterInstance, ledger: Ledger, found: Catalogue, news: Sequence[Materialized]) -> None:
+    by_asset: dict[dg.AssetKey, list[Materialized]] = {}
+    for one in news:
+        by_asset.setdefault(one.asset_key, []).append(one)
+    for entry in found.entries.values():
+        batch = by_asset.get(entry.asset_key, [])
+        if batch and entry.dataset.partitions is None:
+            # Dagster must know a dynamic partition before it shows it.
+            instance.add_dynamic_partitions(entry.dataset.datasetid, [one.dataid for one in batch])
+        write_materializations(instance, ledger, batch, Origin())
+
+
+def _look_at_files(ledger: Ledger, place: Place) -> tuple[Place, int]:
+    """Some versions at each tick, all of them in turn."""
+    with ledger.statement() as statement:
+        versions = reports.versions_after(statement, place.looked, _LOOKED_AT_ONCE)
+    if not versions:
+        return replace(place, looked=0), 0
+    gone = [
+        (one, f"INVALID_PATH: {wrong}; resubmit it, or its consumers wait")
+        for one, current in versions
+        if current and (wrong := misplaced(one.location, one.files))
+    ]
+    if gone:
+        with ledger.transaction(actor="heal: files are gone") as transaction:
+            reports.files_are_gone(transaction, gone)
+    return replace(place, looked=versions[-1][0].manifest_id), len(gone)

@@ -1,0 +1,213 @@
+"""The IO manager: reads inputs through manifests, and stages, validates and publishes outputs, chunk by chunk.
+
+A DataSet's asset returns its Work: which chunks, and how each is made. `handle_output` does it. Inputs of DataSets are
+read there too, through the versions that each claim has pinned; `load_input` serves assets of plain Dagster.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import dagster as dg
+from dagster._core.execution.context.system import StepExecutionContext
+
+from ..ledger.chunks import find, ready_versions
+from ..ledger.database import Ledger
+from ..model.checks import LikePrevious
+from ..model.errors import InvalidInput, InvalidManifest
+from ..model.ids import ChunkKey, DataId, DatasetId, RunId, dataset_id
+from ..model.job import Job
+from ..model.manifest import Manifest
+from ..model.partitions import previous_key
+from ..model.status import Status
+from ..model.verdict import Code
+from ..protocol.request import request
+from ..protocol.run import begin_run, end_run
+from ..warehouse import parquet
+from . import metadata
+from .catalogue import Catalogue, Entry
+from .events import EventWriter, Materialized, Origin, write_planned
+from .produce import Made, Outcome, Producer, patiently
+from .resources import LedgerResource, SparkResource
+from .trigger import trigger_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# How long a request waits for a chunk that somebody else is making just now.
+_WAIT_SECONDS = 120.0
+_PAUSE_SECONDS = 1.0
+_SHOWN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What the asset of a DataSet returns."""
+
+    entry: Entry
+    job: Job
+    catalogue: Catalogue
+    dataids: tuple[DataId, ...]
+    #: Those of them that Dagster itself has planned: others come from the run's configuration.
+    planned: frozenset[str]
+
+
+class DatasetIOManager(dg.ConfigurableIOManager):
+    ledger: LedgerResource
+    spark: SparkResource
+    #: How many chunks a run makes at a time; 0: as many as this machine has cores.
+    chunks_at_once: int = 0
+
+    def handle_output(self, context: dg.OutputContext, obj: object) -> None:
+        if not isinstance(obj, Work):
+            raise InvalidInput(
+                f"this IO manager publishes chunks of DataSets, and {type(obj).__name__} is none; "
+                f"declare the asset with @dataset, or give it another IO manager"
+            )
+        step, ledger = context.step_context, self.ledger.ledger
+        origin = Origin(run_id=step.run_id, job_name=step.job_name, step_key=step.step.key)
+        unplanned = [one for one in obj.dataids if one not in obj.planned]
+        write_planned(step.instance, obj.entry.asset_key, unplanned, origin)
+        with (
+            _run_of(ledger, obj.job, step) as run_id,
+            EventWriter(step.instance, ledger, origin, context.log) as events,
+        ):
+            outcome, satisfied = self._work(obj, ledger, run_id, events, step)
+        context.add_output_metadata({"made": outcome.made, "satisfied": satisfied, "not_made": len(outcome.reasons())})
+        if not outcome.ok:
+            raise _failure(obj, outcome)
+
+    def load_input(self, context: dg.InputContext) -> DataFrame:
+        """The current versions of the chunks that an asset of plain Dagster asks for, as one DataFrame."""
+        datasetid = dataset_id(context.asset_key.path[-1])
+        if not context.has_asset_partitions:
+            raise InvalidInput(
+                f"which chunks of {datasetid}? Partition the asset, or give its input a partition mapping"
+            )
+        dataids = [DataId(one) for one in context.asset_partition_keys]
+        return parquet.read(self.spark.spark_session, current(self.ledger.ledger, datasetid, dataids))
+
+    def _work(
+        self, work: Work, ledger: Ledger, run_id: RunId, events: EventWriter, step: StepExecutionContext
+    ) -> tuple[Outcome, int]:
+        trigger = trigger_of(step.instance, step.dagster_run)
+        partitions = work.entry.dataset.partitions
+        known = [one for one in work.dataids if partitions is None or partitions.has(one)]
+        asked = request(
+            ledger, work.job, known, by=trigger.by, requested=trigger.requested, reason="asked for in Dagster"
+        )
+        satisfied = dict(asked.satisfied)
+        outcome = Outcome()
+        if waiting := [one for one in work.dataids if one not in satisfied]:
+            outcome = self._producer(work, ledger, run_id, events, step).run(waiting)
+        satisfied |= _wait_for_others(work, ledger, outcome)
+        for dataid, manifest in satisfied.items():
+            events.add(_satisfied(work.entry, dataid, manifest))
+        return outcome, len(satisfied)
+
+    def _producer(
+        self, work: Work, ledger: Ledger, run_id: RunId, events: EventWriter, step: StepExecutionContext
+    ) -> Producer:
+        declared = work.entry.declaration
+
+        def previous_rows(dataid: DataId) -> int | None:
+            if not any(isinstance(check, LikePrevious) for check in declared.checks):
+                return None
+            before = ChunkKey(datasetid=declared.datasetid, dataid=previous_key(declared.partitions, dataid) or dataid)
+            with ledger.statement() as statement:
+                found = ready_versions(statement, [before]).get(before)
+            return found.row_count if found else None
+
+        def published(made: Made) -> None:
+            events.add(
+                Materialized(
+                    asset_key=work.entry.asset_key,
+                    dataid=made.claim.dataid,
+                    metadata=metadata.of_made(made),
+                    manifest_id=made.publication.manifest_id,
+                )
+            )
+
+        return Producer(
+            ledger=ledger,
+            spark=self.spark.spark_session,
+            declaration=declared,
+            root=work.entry.dataset.location or "",
+            foreign=work.catalogue.foreign,
+            previous_rows=previous_rows,
+            run_id=run_id,
+            at_once=self.chunks_at_once or os.cpu_count() or 1,
+            log=step.log,
+            published=published,
+        )
+
+
+def current(ledger: Ledger, datasetid: DatasetId, dataids: Sequence[DataId]) -> list[Manifest]:
+    """The versions that readers get; all of them, or an error that names what is missing."""
+    keys = [ChunkKey(datasetid=datasetid, dataid=one) for one in dataids]
+    with ledger.statement() as statement:
+        found = ready_versions(statement, keys)
+    if missing := [str(one) for one in keys if one not in found]:
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        raise InvalidInput(f"not READY: {', '.join(missing[:_SHOWN])}{more}; make them first")
+    if without := [str(one) for one, manifest in found.items() if manifest is None]:
+        raise InvalidManifest(f"made READY without a manifest: {', '.join(without[:_SHOWN])}; announce them with one")
+    return [manifest for key in keys if (manifest := found[key]) is not None]
+
+
+@contextmanager
+def _run_of(ledger: Ledger, job: Job, step: StepExecutionContext) -> Iterator[RunId]:
+    run_id = patiently(lambda: begin_run(ledger, job.jobid, runner="dagster", external_id=step.run_id), step.log)
+    try:
+        yield run_id
+    except BaseException:
+        end_run(ledger, run_id, failed=True)
+        raise
+    end_run(ledger, run_id)
+
+
+def _wait_for_others(work: Work, ledger: Ledger, outcome: Outcome) -> dict[DataId, Manifest | None]:
+    """What somebody else was making when we asked is waited for: our request is satisfied when he has made it."""
+    satisfied: dict[DataId, Manifest | None] = {}
+    until = monotonic() + _WAIT_SECONDS
+    while busy := [one for one, verdict in outcome.refused.items() if verdict.code == Code.LOCKED]:
+        keys = [ChunkKey(datasetid=work.entry.dataset.datasetid, dataid=one) for one in busy]
+        with ledger.statement() as statement:
+            ready = ready_versions(statement, keys)
+            running = {one.dataid for one in find(statement, keys) if one.status == Status.RUNNING}
+        for key, manifest in ready.items():
+            del outcome.refused[key.dataid]
+            satisfied[key.dataid] = manifest
+        if not running or monotonic() > until:
+            break
+        threading.Event().wait(_PAUSE_SECONDS)
+    return satisfied
+
+
+def _satisfied(entry: Entry, dataid: DataId, manifest: Manifest | None) -> Materialized:
+    note = "it was READY already when its turn came; nothing ran again"
+    return Materialized(
+        asset_key=entry.asset_key,
+        dataid=dataid,
+        metadata=metadata.of_manifest(manifest, note) if manifest else metadata.of_foreign(note),
+        manifest_id=manifest.manifest_id if manifest else None,
+    )
+
+
+def _failure(work: Work, outcome: Outcome) -> dg.Failure:
+    reasons = outcome.reasons()
+    shown = "; ".join(f"{one}: {reason}" for one, reason in list(reasons.items())[:_SHOWN])
+    more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
+    table = "".join(f"| {one} | {' '.join(reason.split())[:300]} |\n" for one, reason in list(reasons.items())[:1000])
+    return dg.Failure(
+        description=f"{len(reasons)} of {len(work.dataids)} chunks of {work.entry.dataset.datasetid} were not made: "
+        f"{shown}{more}",
+        metadata={"not_made": dg.MetadataValue.md(f"| chunk | why |\n|---|---|\n{table}")},
+        allow_retries=False,
+    )

@@ -1,0 +1,214 @@
+"""One run of a Job over many chunks: each is claimed, computed, staged, validated, published and recorded for itself.
+
+Chunks are claimed in portions and made several at a time. What fails, fails alone; what gets a no is kept with its
+answers; whatever ends the run itself gives all claims back at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
+from logging import Logger
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+from ..ledger.claims import Publication
+from ..ledger.database import Ledger
+from ..ledger.registry import Room
+from ..model.claim import Claim
+from ..model.errors import ClaimLost, OpenDataFlowError
+from ..model.ids import DataId, DatasetId, RunId
+from ..model.manifest import NewManifest
+from ..model.verdict import Code, Verdict
+from ..protocol.claim import claim_many
+from ..protocol.publish import publish
+from ..protocol.release import fail
+from ..protocol.throttle import room
+from ..warehouse import parquet
+from ..warehouse.failures import cause, refuse_dead_session
+from .chunk import ChunkContext, Inputs, frame_of
+from .declaration import Declaration, ReadForeign
+from .leases import Leases
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# So many claimed chunks wait for each that is being made: claiming them together is cheaper, and a crash costs little.
+_AHEAD = 4
+# How long a run waits for a database that went away, and how often it asks whether there is room.
+_PATIENCE_SECONDS = 120.0
+_PAUSE_SECONDS = 1.0
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """A chunk that was published."""
+
+    claim: Claim
+    manifest: NewManifest
+    publication: Publication
+    seconds: float
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """What became of the chunks of a run."""
+
+    made: int = 0
+    refused: dict[DataId, Verdict] = field(default_factory=dict)
+    failed: dict[DataId, str] = field(default_factory=dict)
+    lost: list[DataId] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not (self.refused or self.failed or self.lost)
+
+    def reasons(self) -> dict[DataId, str]:
+        """Why each chunk that was not made was not."""
+        return {
+            **{one: str(verdict).partition(": ")[2] for one, verdict in self.refused.items()},
+            **self.failed,
+            **dict.fromkeys(self.lost, "CLAIM_LOST: resubmitted or taken by someone else meanwhile; it runs again"),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Producer:
+    ledger: Ledger
+    spark: SparkSession
+    declaration: Declaration
+    #: Where its files go.
+    root: str
+    foreign: Mapping[DatasetId, ReadForeign]
+    #: Rows of the chunk before this one, for the check that compares them.
+    previous_rows: Callable[[DataId], int | None]
+    run_id: RunId
+    at_once: int
+    log: Logger
+    #: Is called once for each published chunk, from the run's own thread.
+    published: Callable[[Made], None]
+
+    def run(self, dataids: Sequence[DataId]) -> Outcome:
+        outcome, waiting = Outcome(), deque(dataids)
+        tag = f"opendataflow-{self.run_id}"
+        pool = ThreadPoolExecutor(max_workers=self.at_once, thread_name_prefix="odf-chunk")
+        working: dict[Future[Made | str | None], Claim] = {}
+        try:
+            with Leases(self.ledger, self.log) as leases:
+                while waiting or working:
+                    if waiting and len(working) <= self.at_once:
+                        for claim in self._claim(waiting, outcome, leases, idle=not working):
+                            working[pool.submit(self._make, claim, leases, tag)] = claim
+                    done, _ = wait(working, timeout=None if working else 0, return_when=FIRST_COMPLETED)
+                    for one in done:
+                        self._note(outcome, working.pop(one).dataid, one.result())
+        except BaseException:
+            # The claims are given back already; who still computes would only hold up the process.
+            with suppress(Exception):
+                self.spark.interruptTag(tag)
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+        return outcome
+
+    def _claim(self, waiting: deque[DataId], outcome: Outcome, leases: Leases, *, idle: bool) -> tuple[Claim, ...]:
+        """The next portion, as far as the Job's concurrency has room; when there is none and nothing to do, wait."""
+        there, most = self._room(), self.at_once * _AHEAD
+        if there.free == 0 and there.paused is None:
+            if idle:
+                threading.Event().wait(_PAUSE_SECONDS)
+            return ()
+        count = most if there.free is None or there.paused is not None else min(most, there.free)
+        portion = [waiting.popleft() for _ in range(min(count, len(waiting)))]
+        claimed = patiently(lambda: claim_many(self.ledger, self.declaration.jobid, portion, self.run_id), self.log)
+        leases.hold(claimed.claims)
+        crowded = there.concurrency is not None and claimed.refused and self._room().free == 0
+        for verdict in claimed.refused:
+            if crowded and verdict.code == Code.LOCKED:
+                waiting.append(verdict.dataid)  # somebody else has taken the room meanwhile: wait for it
+                continue
+            outcome.refused[verdict.dataid] = verdict
+            self.log.error(f"{self.declaration.datasetid}/{verdict.dataid}: {str(verdict).partition(': ')[2]}")
+        return claimed.claims
+
+    def _room(self) -> Room:
+        return patiently(lambda: room(self.ledger, self.declaration.jobid), self.log)
+
+    def _make(self, claim: Claim, leases: Leases, tag: str) -> Made | str | None:
+        """The published chunk, the reason of its failure, or None when the claim was lost. Raises to end the run."""
+        self.spark.addTag(tag)
+        try:
+            made = self._publish(claim, leases)
+        except ClaimLost:
+            made = None
+        except Exception as error:  # the author's, or Spark's, or a check's: it belongs to this chunk alone
+            if isinstance(error, OpenDataFlowError) and error.retryable:
+                raise  # the database or Spark is gone, and that belongs to the whole run
+            made = self._fail(claim, error)
+        leases.let_go(claim)
+        return made
+
+    def _publish(self, claim: Claim, leases: Leases) -> Made | str | None:
+        began = monotonic()
+        manifest = self._stage(claim)
+        if leases.is_lost(claim):
+            return None
+        publication = patiently(lambda: publish(self.ledger, claim, manifest), self.log)
+        return Made(claim=claim, manifest=manifest, publication=publication, seconds=monotonic() - began)
+
+    def _stage(self, claim: Claim) -> NewManifest:
+        declared = self.declaration
+        assert declared.compute is not None  # noqa: S101
+        context = ChunkContext(
+            datasetid=declared.datasetid, dataid=claim.dataid, claim=claim, spark=self.spark, log=self.log
+        )
+        inputs = Inputs(claim=claim, declaration=declared, spark=self.spark, foreign=self.foreign)
+        made = declared.compute(inputs, context)
+        return parquet.stage(
+            frame_of(made, declared.datasetid),
+            root=self.root,
+            dataid=claim.dataid,
+            claim_id=claim.claim_id,
+            checks=declared.checks,
+            previous_rows=self.previous_rows(claim.dataid),
+            schema=declared.schema,
+        )
+
+    def _fail(self, claim: Claim, error: Exception) -> str | None:
+        refuse_dead_session(self.spark, error, f"chunk {claim.dataid}")
+        reason = str(error) if isinstance(error, OpenDataFlowError) else cause(error)
+        self.log.error(f"{self.declaration.datasetid}/{claim.dataid} FAILED: {reason}", exc_info=error)
+        try:
+            patiently(lambda: fail(self.ledger, claim, reason), self.log)
+        except ClaimLost:
+            return None
+        return f"FAILED: {reason}"
+
+    def _note(self, outcome: Outcome, dataid: DataId, result: Made | str | None) -> None:
+        match result:
+            case Made():
+                outcome.made += 1
+                self.published(result)
+            case str():
+                outcome.failed[dataid] = result
+            case None:
+                outcome.lost.append(dataid)
+
+
+def patiently(act: Callable[[], Result], log: Logger) -> Result:
+    """A verb that may be said again, until the database is back or patience ends."""
+    until = monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return act()
+        except OpenDataFlowError as error:
+            if not error.retryable or monotonic() > until:
+                raise
+            log.warning(f"trying again: {error}")
+            threading.Event().wait(_PAUSE_SECONDS)

@@ -1,0 +1,38 @@
+"""Who asked for a run, and when. A person's request resubmits; a sensor's or a schedule's does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import dagster as dg
+
+#: Tags that Dagster gives to runs which no person has asked for.
+_AUTOMATIC = (
+    "dagster/sensor_name",
+    "dagster/schedule_name",
+    "dagster/auto_materialize",
+    "dagster/from_automation_condition",
+)
+_BACKFILL = "dagster/backfill"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trigger:
+    by: str
+    #: When a person asked; None: it was no person.
+    requested: datetime | None
+
+
+def trigger_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Trigger:
+    for tag in _AUTOMATIC:
+        if tag in run.tags:
+            return Trigger(by=f"dagster {tag.partition('/')[2]} {run.tags[tag]}", requested=None)
+    name = run.tags.get("user", "dagster")
+    if (backfill_id := run.tags.get(_BACKFILL)) and (backfill := instance.get_backfill(backfill_id)):
+        asked = datetime.fromtimestamp(backfill.backfill_timestamp, UTC)
+        return Trigger(by=f"{name} backfill {backfill_id}", requested=asked)
+    record = instance.get_run_record_by_id(run.run_id)
+    # A run that is not recorded has just begun.
+    asked = record.create_timestamp if record else datetime.now(UTC)
+    return Trigger(by=f"{name} run {run.run_id}", requested=asked if asked.tzinfo else asked.replace(tzinfo=UTC))

@@ -1,0 +1,42 @@
+"""request: somebody asks an orchestrator for chunks. What that means for each is settled before anything is claimed.
+
+A person's request makes FAILED chunks, and READY ones that are older than it, RESUBMIT. A chunk that became READY after
+the request was made has what was asked for. Who is no person (a sensor, a schedule) resubmits nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..ledger import registry
+from ..ledger.chunks import changed, ready_versions
+from ..ledger.database import Ledger
+from ..model.ids import ChunkKey, DataId, data_id
+from ..model.job import Job
+from ..model.manifest import Manifest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Requested:
+    #: These were FAILED or too old, and run again.
+    resubmitted: tuple[DataId, ...]
+    #: These are READY: nothing runs. None: somebody else made it, without a version.
+    satisfied: Mapping[DataId, Manifest | None]
+
+
+def request(
+    ledger: Ledger, job: Job, dataids: Iterable[str], *, by: str, requested: datetime | None, reason: str = ""
+) -> Requested:
+    """One transaction. `requested` is when a person asked; None: it was no person."""
+    wanted = tuple(dict.fromkeys(data_id(one) for one in dataids))
+    keys = [ChunkKey(datasetid=output, dataid=one) for output in job.outputs for one in wanted]
+    with ledger.transaction(actor=by) as transaction:
+        registry.plan_chunks(transaction, job, wanted)
+        again = [] if requested is None else changed(transaction, "request", keys, reason=reason, requested=requested)
+        ready = ready_versions(transaction, [one for one in keys if one.datasetid == job.outputs[0]])
+    return Requested(
+        resubmitted=tuple(dict.fromkeys(one.dataid for one in again)),
+        satisfied={key.dataid: manifest for key, manifest in ready.items()},
+    )

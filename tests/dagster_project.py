@@ -1,0 +1,133 @@
+"""What the tests of Dagster build with: a real instance on the test's own database, and runs in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import psycopg
+
+from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.orchestrator import resources
+from opendataflow_dagster.orchestrator.assets import run_config
+from opendataflow_dagster.orchestrator.catalogue import Catalogue, catalogue
+from opendataflow_dagster.orchestrator.declaration import Declaration
+from opendataflow_dagster.orchestrator.definitions import build_definitions
+from tests.factories import Flow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended, and what it said of the chunks that it did not make."""
+
+    run_id: str
+    success: bool
+    said: str
+
+
+@dataclass(kw_only=True)
+class Project:
+    flow: Flow
+    instance: dg.DagsterInstance
+    definitions: dg.Definitions | None = None
+    catalogue: Catalogue | None = None
+
+    def build(self, *declarations: Declaration, chunks_at_once: int = 2, **options: object) -> dg.Definitions:
+        warehouse = str(self.flow.root / "warehouse")
+        self.catalogue = catalogue(declarations, warehouse)
+        assets = options.get("assets", ())
+        assert isinstance(assets, list | tuple)
+        self.definitions = build_definitions(
+            declarations, warehouse=warehouse, chunks_at_once=chunks_at_once, assets=assets
+        )
+        return self.definitions
+
+    def launch(self, job: str, dataid: str, **tags: str) -> Outcome:
+        return self._run(job, {"dagster/partition": dataid, **tags}, {})
+
+    def launch_range(self, job: str, first: str, last: str) -> Outcome:
+        tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+        return self._run(job, tags, {})
+
+    def launch_as_sensor(self, job: str, dataids: list[str]) -> Outcome:
+        """As the readiness sensor asks for it."""
+        assert self.catalogue is not None
+        (entry,) = [one for one, made in self.catalogue.made if made.jobid == job]
+        tags = {"dagster/sensor_name": "readiness", "dagster/partition": dataids[0]}
+        return self._run(job, tags, run_config(entry, dataids))
+
+    def _run(self, job: str, tags: Mapping[str, str], config: Mapping[str, object]) -> Outcome:
+        assert self.definitions is not None
+        done = self.definitions.resolve_job_def(job).execute_in_process(
+            instance=self.instance, tags=dict(tags), run_config=dict(config), raise_on_error=False
+        )
+        failures = [one.step_failure_data for one in done.all_events if one.is_step_failure]
+        said = "; ".join(
+            (one.user_failure_data.description or "") if one.user_failure_data else str(one.error) for one in failures
+        )
+        return Outcome(run_id=done.run_id, success=done.success, said=said)
+
+    def materializations(self, datasetid: str) -> list[tuple[str, dict[str, object]]]:
+        """What Dagster knows, newest first."""
+        found = self.instance.fetch_materializations(dg.AssetKey(datasetid), limit=1000).records
+        return [
+            (one.partition_key or "-", {key: value.value for key, value in one.asset_materialization.metadata.items()})
+            for one in found
+            if one.asset_materialization is not None
+        ]
+
+    def shown(self, datasetid: str, dataids: Iterable[str]) -> dict[str, str]:
+        """Each chunk as Dagster's UI shows it: materialized, failed or missing."""
+        assert self.definitions is not None
+        key = dg.AssetKey(datasetid)
+        partitions = self.definitions.resolve_asset_graph().get(key).partitions_def
+        assert partitions is not None
+        materialized = self.instance.get_materialized_partitions(key)
+        status = self.instance.get_status_by_partition(key, list(dataids), partitions)
+        assert status is not None
+        return {
+            one: "failed"
+            if (word := status.get(one)) and word.value == "FAILED"
+            else ("materialized" if one in materialized else "missing")
+            for one in dataids
+        }
+
+
+@contextmanager
+def project_on(url: str, root: Path, dagster_home: Path) -> Iterator[Project]:
+    """The database has the schemas of the ledger and of Dagster."""
+    write_dagster_yaml(url, dagster_home)
+    with (
+        dg.DagsterInstance.from_config(str(dagster_home)) as instance,
+        Ledger(url, actor="test") as ledger,
+        psycopg.connect(url, autocommit=True) as psql,
+    ):
+        try:
+            yield Project(flow=Flow(ledger=ledger, url=url, psql=psql, root=root), instance=instance)
+        finally:
+            resources.close_ledgers()
+
+
+def write_dagster_yaml(url: str, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "dagster.yaml").write_text(
+        f"""\
+storage:
+  postgres:
+    postgres_url: "{dagster_url(url)}"
+concurrency:
+  runs:
+    max_concurrent_runs: 2
+run_monitoring:
+  enabled: true
+telemetry:
+  enabled: false
+"""
+    )
+
+
+def dagster_url(url: str) -> str:
+    return f"{url}?options=-csearch_path%3Ddagster"

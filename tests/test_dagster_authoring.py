@@ -1,0 +1,230 @@
+"""What an author declares, and the mistakes that are found when definitions load, with names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import cast
+
+import dagster as dg
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from opendataflow_dagster import (
+    ALL,
+    EQUAL,
+    LedgerResource,
+    ListedChunks,
+    daily,
+    dataset,
+    external_dataset,
+    fresh,
+    hourly,
+    matches,
+    monthly,
+    not_null,
+    ranges,
+    row_count,
+    sql_dataset,
+    static,
+    weekly,
+    within,
+)
+from opendataflow_dagster.model.checks import Check
+from opendataflow_dagster.model.errors import InvalidDefinition, LedgerUnavailable
+from opendataflow_dagster.model.partitions import Partitions, keys_until, previous_key
+from opendataflow_dagster.orchestrator.catalogue import catalogue
+from opendataflow_dagster.orchestrator.declaration import Declaration
+from opendataflow_dagster.orchestrator.definitions import build_definitions
+from opendataflow_dagster.orchestrator.partitions import mapping_of, partitions_of
+
+YEAR = daily("2024-01-01", "2024-12-31")
+
+
+@dataset(partitions=YEAR)
+def raw() -> None: ...
+
+
+@dataset(partitions=YEAR, domain="sales", owner="team:sales", checks=[not_null("id")])
+def tidy(raw: DataFrame) -> DataFrame:
+    """Without the zeros."""
+    return raw.where("id > 0")
+
+
+def test_a_declared_function_is_still_the_plain_function(spark: SparkSession) -> None:
+    made = cast(DataFrame, tidy(spark.range(3)))
+
+    assert [row.id for row in made.collect()] == [1, 2]
+
+
+def test_inputs_come_from_parameters_and_the_rest_from_the_declaration() -> None:
+    entry = catalogue([raw, tidy], "/lake").entries[tidy.datasetid]
+
+    assert entry.job is not None
+    assert [(one.datasetid, one.mapping) for one in entry.job.inputs] == [("raw", EQUAL)]
+    assert (entry.dataset.location, entry.dataset.domain, entry.dataset.owner) == ("/lake/tidy", "sales", "team:sales")
+    assert entry.dataset.description == "Without the zeros."
+
+
+def test_a_parameter_with_a_default_is_no_input_and_the_context_is_none() -> None:
+    @dataset()
+    def made(context: object, raw: object, share: float = 0.5) -> None: ...
+
+    assert [one.parameter for one in made.inputs] == ["raw"]
+
+
+def test_every_dataset_has_a_backfill_policy_of_its_own() -> None:
+    """Datasets with equal policies would share a run, where a failed chunk holds back the others' good ones."""
+    declared = [dataset(f"d{number}", chunks_per_run=1000 - number % 2)(lambda: None) for number in range(6)]
+
+    policies = [one.chunks_per_run for one in catalogue(declared, "/lake").entries.values()]
+
+    assert len(set(policies)) == len(policies)
+
+
+def circle() -> list[Declaration]:
+    return [
+        dataset("a", inputs={"x": "c"})(lambda x: x),
+        dataset("b", inputs={"x": "a"})(lambda x: x),
+        dataset("c", inputs={"x": "b"})(lambda x: x),
+    ]
+
+
+def with_schema(*checks: Check) -> Declaration:
+    schema = StructType().add("id", "long").add("name", "string")
+    return dataset("typed", schema=schema, checks=checks)(lambda: None)
+
+
+def generator() -> object:
+    yield
+
+
+MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
+    "unknown input": (
+        lambda: [raw, dataset("made", inputs={"x": "rav"})(lambda x: x)],
+        r"made reads rav \(parameter x\), which is not declared; did you mean raw\?",
+    ),
+    "unknown parameter in inputs": (
+        lambda: [dataset("made", inputs={"y": "raw"})(lambda x: x)],
+        "made: inputs names y, which it does not read; it reads x",
+    ),
+    "unknown parameter in mapping": (
+        lambda: [dataset("made", mapping={"y": ALL})(lambda x: x)],
+        "made: mapping names y, which it does not read",
+    ),
+    "no mapping": (
+        lambda: [dataset("made", mapping={"x": "all"})(lambda x: x)],  # type: ignore[dict-item]
+        "the mapping of x is 'all'; give EQUAL, ALL",
+    ),
+    "cycle": (circle, "made from themselves: "),
+    "two producers": (lambda: [raw, dataset("raw")(lambda: None)], "DataSet raw has two producers"),
+    "two datasets of one job": (
+        lambda: [dataset("a", job="j")(lambda: None), dataset("b", job="j")(lambda: None)],
+        "job j makes both a and b",
+    ),
+    "another kind of partitions": (
+        lambda: [raw, dataset("made", partitions=monthly("2024-01-01"))(tidy.function or (lambda: None))],
+        "made is monthly, its input raw is daily; say which chunks it needs",
+    ),
+    "a check of a column that there is not": (
+        lambda: [with_schema(not_null("nome"))],
+        "asks for nome, .* it has id, name",
+    ),
+    "a check of the wrong type": (lambda: [with_schema(matches("id", "^a"))], "needs text, but id is bigint"),
+    "freshness of no time": (
+        lambda: [with_schema(fresh("name", timedelta(days=1)))],
+        "needs a time, but name is string",
+    ),
+    "a check twice": (lambda: [with_schema(row_count(1), row_count(2))], "declares the check row_count twice"),
+    "a generator": (lambda: [dataset("made")(generator)], "yields or awaits"),
+    "any number of inputs": (lambda: [dataset("made")(lambda *frames: None)], "name every input for itself"),
+    "a name that Dagster cannot have": (lambda: [dataset("a b")(lambda: None)], "use letters, digits and _ alone"),
+    "without parentheses": (lambda: [dataset(lambda: None)], "write @dataset()"),  # type: ignore[arg-type,list-item]
+    "no declaration": (lambda: [lambda: None], "is no DataSet"),  # type: ignore[list-item]
+    "sql on a path": (
+        lambda: [sql_dataset("select * from parquet.`/tmp/x`", "made")],
+        "is a path, a function or a table",
+    ),
+    "sql on a file's name": (lambda: [sql_dataset("select * from `/tmp/x`", "made")], "reads /tmp/x .* not declared"),
+    "sql on an untracked table": (
+        lambda: [raw, sql_dataset("select * from rav", "made")],
+        "reads rav .*did you mean raw",
+    ),
+    "sql of another catalog": (lambda: [sql_dataset("select * from hive.raw", "made")], "is a path, a function or a"),
+    "sql that is no query": (lambda: [sql_dataset("drop table raw", "made")], "is not one query"),
+    "sql that cannot be read": (lambda: [sql_dataset("select from from", "made")], "cannot be read"),
+    "sql file that there is not": (lambda: [sql_dataset("nowhere.sql")], "there is no file nowhere.sql"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_found_when_definitions_load_and_names_the_thing(mistake: str) -> None:
+    make, said = MISTAKES[mistake]
+
+    with pytest.raises(InvalidDefinition, match=said):
+        catalogue(make(), "/lake")
+
+
+def test_a_sql_file_gives_its_name_and_its_tables_are_the_inputs(tmp_path: Path) -> None:
+    (tmp_path / "summary.sql").write_text(
+        "with few as (select * from raw) select * from few f join (select * from codes) using (id) where day = :dataid"
+    )
+
+    summary = sql_dataset(tmp_path / "summary.sql")
+
+    assert summary.datasetid == "summary"
+    assert sorted(one.datasetid for one in summary.inputs) == ["codes", "raw"]
+
+
+@pytest.mark.parametrize(
+    "partitions",
+    [
+        daily("2024-02-27", "2024-03-02"),
+        hourly("2024-01-01-22:00", "2024-01-02-01:00"),
+        weekly("2024-01-03", "2024-02-07"),
+        monthly("2023-11-01", "2024-02-01"),
+        static("north", "south", "10", "9"),
+        ranges(0, 2500, 1000),
+    ],
+    ids=lambda one: str(one.to_json()["kind"]),
+)
+def test_dagster_has_exactly_the_dataids_of_the_dataset(partitions: Partitions) -> None:
+    keys = partitions_of(dataset("d", partitions=partitions)(lambda: None)).get_partition_keys()
+
+    assert list(keys) == list(keys_until(partitions, datetime.fromisoformat("2030-01-01")))
+    assert all(partitions.has(one) for one in keys)
+    assert [previous_key(partitions, one) for one in keys] == [None, *keys[:-1]]
+
+
+def test_a_dataset_without_partitions_has_dynamic_ones() -> None:
+    assert isinstance(partitions_of(external_dataset("landing")), dg.DynamicPartitionsDefinition)
+
+
+def test_mappings_order_a_backfill_as_the_ledger_would() -> None:
+    assert isinstance(mapping_of(EQUAL), dg.IdentityPartitionMapping)
+    assert isinstance(mapping_of(ALL), dg.AllPartitionMapping)
+    assert isinstance(mapping_of(within(monthly("2024-01-01"), YEAR)), dg.TimeWindowPartitionMapping)
+    assert isinstance(mapping_of(ListedChunks(lambda dataid: [dataid])), dg.AllPartitionMapping)
+
+
+def test_a_code_location_that_cannot_reach_its_ledger_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODF_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
+
+    with pytest.raises(LedgerUnavailable, match=r"127\.0\.0\.1:1/nothing cannot be reached") as caught:
+        build_definitions([raw], warehouse="/lake", ledger=LedgerResource(patience_seconds=0.5))
+
+    assert "is not loaded" in caught.value.__notes__[0]
+
+
+def test_the_package_and_its_command_line_start_without_dagster_and_spark() -> None:
+    code = (
+        "import sys, opendataflow_dagster as odf, opendataflow_dagster.cli.main; odf.daily; odf.row_count;"
+        "print([name for name in ('dagster', 'pyspark') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
