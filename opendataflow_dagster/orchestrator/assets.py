@@ -32,20 +32,25 @@ def asset_of(entry: Entry, job: Job, catalogue: Catalogue) -> dg.AssetsDefinitio
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
 
-        @dg.asset(
-            key=entry.asset_key,
+        @dg.multi_asset(
+            name=_operation(entry),
+            outs={
+                "result": dg.AssetOut(
+                    key=entry.asset_key,
+                    io_manager_key=IO_MANAGER,
+                    owners=_owners(declared.owner),
+                    description=declared.description,
+                    kinds={"spark", declared.kind},
+                    metadata=_described(entry),
+                )
+            },
             deps=[
                 dg.AssetDep(dg.AssetKey(one.datasetid), partition_mapping=mapping_of(one.mapping)) for one in job.inputs
             ],
             partitions_def=partitions_of(declared),
-            io_manager_key=IO_MANAGER,
             backfill_policy=dg.BackfillPolicy.multi_run(entry.chunks_per_run),
             config_schema={DATAIDS: dg.Field([str], is_required=False, description="Make these chunks.")},
             group_name=declared.domain,
-            owners=_owners(declared.owner),
-            description=declared.description,
-            kinds={"spark", declared.kind},
-            metadata=_described(entry),
         )
         def made(context: dg.AssetExecutionContext) -> dg.Output[Work]:
             dataids, planned = _dataids(context, entry)
@@ -87,7 +92,7 @@ def _job(name: str, asset_key: dg.AssetKey) -> UnresolvedAssetJobDefinition:
 
 
 def run_config(entry: Entry, dataids: Sequence[str]) -> Mapping[str, object]:
-    return {"ops": {entry.asset_key.to_python_identifier(): {"config": {DATAIDS: list(dataids)}}}}
+    return {"ops": {_operation(entry): {"config": {DATAIDS: list(dataids)}}}}
 
 
 def dataids_in(config: Mapping[str, object]) -> set[str]:
@@ -115,6 +120,11 @@ def _dataids(context: dg.AssetExecutionContext, entry: Entry) -> tuple[Sequence[
             f"of the run ({DATAIDS}: [...])"
         )
     return tagged, tagged
+
+
+def _operation(entry: Entry) -> str:
+    """The job has the plain name, and Dagster wants another for the operation in it."""
+    return f"make_{entry.dataset.datasetid}"
 
 
 def _owners(owner: str | None) -> list[str] | None:

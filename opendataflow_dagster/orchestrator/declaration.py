@@ -83,6 +83,8 @@ class Declaration:
             raise InvalidDefinition(
                 f"DataSet {self.datasetid!r} cannot be an asset of Dagster; use letters, digits and _ alone"
             )
+        if self.compute is not None and not re.fullmatch("[A-Za-z0-9_]+", self.jobid):
+            raise InvalidDefinition(f"job {self.jobid!r} cannot be a job of Dagster; use letters, digits and _ alone")
         if not re.fullmatch("[A-Za-z0-9_]+", self.domain or "_"):
             raise InvalidDefinition(
                 f"DataSet {self.datasetid}: the domain {self.domain!r} cannot be a group of Dagster; "
