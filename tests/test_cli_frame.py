@@ -29,9 +29,9 @@ LEAVES = [pytest.param(words, command, id=" ".join(words[1:])) for words, comman
 
 #: They print a text that is a program itself, or hand over to one.
 WITHOUT_JSON = {"schema sql", "completion", "db shell"}
-#: They change nothing of the ledger and no file, or only start and stop a server. So do all that show something.
+#: They change nothing of the ledger, or only start and stop a server. So do all that show something.
 READING = {*SECTIONS["See"], "chunk show", "completion", "db start", "db stop", "db status", "db url"}
-READING |= {"schema verify", "schema sql", "db shell"}
+READING |= {"schema verify", "schema sql", "db shell", "report", "metrics"}
 READING |= {f"{noun} {verb}" for noun in ("dataset", "job") for verb in ("list", "show", "export")}
 
 

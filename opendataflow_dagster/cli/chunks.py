@@ -62,7 +62,7 @@ def chunks(
     else:
         counts = Counter(one.status or "NULL" for one in found)
         said = ", ".join(f"{count:,} {word}" for word, count in counts.most_common())
-        output.heading(f"{datasetid}: {len(found):,} chunks, {said}")
+        output.heading(f"{datasetid}: {output.counted(len(found), 'chunk')}, {said}")
         drawn = heatmap.cells([(one.dataid, one.status) for one in found])
         if drawn[0].count > 1:
             output.say(f"(a cell is {drawn[0].count} chunks, and shows the worst)")

@@ -37,6 +37,11 @@ SECTIONS = {
         "heal": f"{_CLI}.heal:heal",
         "delete-run": f"{_CLI}.versions:delete_run",
     },
+    "Report": {
+        "report": f"{_CLI}.report:report",
+        "metrics": f"{_CLI}.metrics:metrics",
+        "digest": f"{_CLI}.digest:digest",
+    },
     "Set up": {
         "dataset": f"{_CLI}.dataset:dataset",
         "job": f"{_CLI}.job:job",

@@ -106,6 +106,11 @@ def span(duration: timedelta | None) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 chunk`, `1,000 chunks`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     """Reasons and foreign statuses come from anywhere: nothing in them may steer a terminal or break a row."""
     if text.isprintable():

@@ -67,6 +67,6 @@ def plan(act: Act, jobid: str, chunks: tuple[str, ...], apply: bool) -> None:
         ],
     )
     if apply:
-        output.say(f"{'Would announce' if act.dry_run else 'Announced'} {announced:,} chunks.")
+        output.say(f"{'Would announce' if act.dry_run else 'Announced'} {output.counted(announced, 'chunk')}.")
     elif unplanned:
         output.say(f"{len(unplanned):,} of them are not announced; --apply does that.")

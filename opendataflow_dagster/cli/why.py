@@ -72,7 +72,7 @@ def _failures(jobid: str | None, since: datetime | None, until: datetime | None,
     elif not chunks:
         output.say("Nothing failed.")
     else:
-        output.heading(f"{len(chunks):,} chunks failed, of {len(found):,} cause{'s' if len(found) > 1 else ''}")
+        output.heading(f"{output.counted(len(chunks), 'chunk')} failed, of {output.counted(len(found), 'cause')}")
         show_causes(found)
         output.say("When the cause is repaired: odf resubmit --failed (with --dry-run first, to see what would run).")
     answer(not chunks)
@@ -109,7 +109,7 @@ def _of_job(jobid: str, json_wanted: bool) -> None:
 
 
 def _show_job(found: WhyJob) -> None:
-    output.heading(f"job {found.jobid}: {found.runnable:,} chunks can run now")
+    output.heading(f"job {found.jobid}: {output.counted(found.runnable, 'chunk')} can run now")
     limits(found.jobid, found.room)
     if found.obstacles:
         output.heading("\nRefused, or waiting")

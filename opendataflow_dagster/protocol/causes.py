@@ -28,6 +28,7 @@ class Cause:
     last: datetime
     #: One of them, and what it says in full.
     example: ChunkKey
+    example_job: JobId
     reason: str
 
 
@@ -72,5 +73,6 @@ def _cause(text: str, chunks: list[Chunk]) -> Cause:
         first=min(one.modified for one in chunks),
         last=latest.modified,
         example=ChunkKey(datasetid=latest.datasetid, dataid=latest.dataid),
+        example_job=latest.jobid,
         reason=latest.reason or "",
     )

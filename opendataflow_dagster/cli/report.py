@@ -1,0 +1,56 @@
+"""`odf report`: one page for everybody who has no terminal."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from opendataflow_dagster.model.errors import InvalidInput
+
+from . import output
+from .arguments import Moment
+from .options import as_json, open_ledger
+
+#: So many heat-maps are drawn, those with the most failures first; the table has all DataSets.
+_HEAT_MAPS = 60
+
+
+@click.command()
+@click.option("--output", "-o", "target", default="odf-report.html", show_default=True, help="The file; - prints it.")
+@click.option("--since", type=Moment(), help="Only failures since then: a time, or 24h.")
+@as_json
+def report(target: str, since: datetime | None, json_wanted: bool) -> None:
+    """Write one HTML page that needs nothing else: heat-maps, what failed and why, durations, throughput, SLA.
+
+    \b
+    Example:
+      odf report
+      odf report --since 24h -o /srv/www/odf.html
+      odf report --json
+    """
+    from opendataflow_dagster.protocol.figures import durations, failures, figures, heat, throughput
+
+    from .report_page import page
+
+    with open_ledger() as ledger:
+        looked, bad = figures(ledger), failures(ledger, since=since)
+        took, hours = durations(ledger), throughput(ledger)
+        if json_wanted:
+            sla = [{**output.jsonable(one), "breached": one.breached} for one in looked.sla]
+            output.print_json(
+                {**output.jsonable(looked), "sla": sla, "failures": bad, "durations": took, "hours": hours}
+            )
+            return
+        worst = sorted(looked.glance.datasets, key=lambda one: (-one.counts.get("FAILED", 0), one.datasetid))
+        maps = heat(ledger, [one.datasetid for one in worst[:_HEAT_MAPS] if one.chunks])
+    text = page(looked, bad, took, hours, maps)
+    if target == "-":
+        click.echo(text)
+        return
+    try:
+        Path(target).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{target} cannot be written ({error.strerror}); give another file with --output") from None
+    output.say(f"Wrote {target}.")
