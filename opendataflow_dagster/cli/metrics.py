@@ -123,6 +123,7 @@ def _registry(look: Any) -> Any:
 
 
 def _serve(host: str, port: int) -> None:
+    from threading import Thread
     from wsgiref.simple_server import WSGIRequestHandler, make_server
 
     from prometheus_client import make_wsgi_app
@@ -147,10 +148,16 @@ def _serve(host: str, port: int) -> None:
             raise InvalidInput(f"cannot listen on {host}:{port} ({error.strerror}); give another port") from None
         with server:
             output.say(f"http://{host}:{server.server_port}/metrics; Ctrl-C ends it")
+            # Beside us: wsgiref takes a Ctrl-C in the middle of an answer for an error of the answer.
+            serving = Thread(target=server.serve_forever)
+            serving.start()
             try:
-                server.serve_forever()
+                serving.join()
             except KeyboardInterrupt:
                 output.say("")
+            finally:
+                server.shutdown()
+                serving.join()
 
 
 def _address(text: str, allow_remote: bool) -> tuple[str, int]:
