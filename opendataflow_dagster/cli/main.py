@@ -37,6 +37,10 @@ SECTIONS = {
         "heal": f"{_CLI}.heal:heal",
         "delete-run": f"{_CLI}.versions:delete_run",
     },
+    "Run": {
+        "run": f"{_CLI}.run:run",
+        "force": f"{_CLI}.run:force",
+    },
     "Report": {
         "report": f"{_CLI}.report:report",
         "metrics": f"{_CLI}.metrics:metrics",
@@ -47,6 +51,7 @@ SECTIONS = {
         "job": f"{_CLI}.job:job",
         "db": f"{_CLI}.db:db",
         "schema": f"{_CLI}.schema:schema",
+        "secret": f"{_CLI}.secret:secret",
         "completion": f"{_CLI}.completion:completion",
     },
 }

@@ -24,6 +24,8 @@ them in UTC, durations in seconds, and names in full.
 |---|---|
 | 0 | it worked, or the answer is yes |
 | 1 | the answer is no, or not ready |
+| 2 | `odf run`: never ready, because attempts are exceeded |
+| 3 | `odf run`: not scheduled, because the Job is paused |
 | 64 | the command was written wrongly, or names something that is not there |
 | 128 | it failed, or was interrupted |
 | 129 | the claim was lost |
@@ -33,6 +35,12 @@ them in UTC, durations in seconds, and names in full.
 | 133 | another transaction was in the way: try again |
 | 134 | the schema is not the one that this version needs |
 | 135 | the embedded Postgres cannot be started or stopped |
+| 136 | a version could not be written |
+| 137 | the columns are not those that were declared |
+| 138 | Spark cannot be reached |
+| 140 | a script failed |
+| 142 | a secret cannot be read: no passphrase, or another one |
+| 128 + n | `odf run` was ended by signal n, and has passed it on |
 """
 
 

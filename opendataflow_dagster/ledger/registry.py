@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from psycopg.types.json import Jsonb
 
@@ -20,6 +20,22 @@ class Registered:
     datasets: frozenset[DatasetId]
     inputs: dict[JobId, set[DatasetId]]
     outputs: dict[JobId, set[DatasetId]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobItem:
+    """An IN or OUT DataSet of a Job with what is known of it, or one of the Job's variables (itemtype is its name)."""
+
+    itemtype: str
+    itemvalue: str | None
+    datasetid: DatasetId | None
+    hostname: str | None
+    database: str | None
+    schemaname: str | None
+    tablename: str | None
+    username: str | None
+    encryptedpass: str | None = field(repr=False)
+    location: str | None
 
 
 def registered(transaction: Transaction) -> Registered:
@@ -67,6 +83,10 @@ def room(transaction: Transaction, jobid: JobId) -> Room:
         paused=f"{since:%Y-%m-%d %H:%M:%S}{f', {why}' if why else ''}" if since else None,
         free=row["free"],
     )
+
+
+def job_items(transaction: Transaction, jobid: JobId) -> list[JobItem]:
+    return [JobItem(**row) for row in transaction.rows("script_items", jobid=jobid)]
 
 
 def put_dataset(transaction: Transaction, dataset: Dataset) -> bool:

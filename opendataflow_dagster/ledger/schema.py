@@ -46,16 +46,21 @@ def script() -> str:
     parts = [
         "begin;",
         _PREPARE,
+        _text("adopt_begin"),
         *(f"-- {one.name}\n{one.text}" for one in migrations()),
         f"insert into dataflow.migration (name, checksum) values {recorded};",  # noqa: S608
-        _roles(),
+        _text("adopt_end"),
+        _text("roles"),
         "commit;",
     ]
     return "\n".join(parts) + "\n"
 
 
 def install(ledger: Ledger, upto: str | None = None) -> tuple[str, ...]:
-    """Apply what is missing (as far as `upto`), and say what was applied. Any number may do so at once."""
+    """Apply what is missing (as far as `upto`), and say what was applied. Any number may do so at once.
+
+    Upstream's tables, if there are any, become ours with their rows: `adopt_upstream` is the first that was applied.
+    """
     if upto is not None and upto not in {one.name for one in migrations()}:
         raise SchemaMismatch(
             f"there is no migration {upto}; choose one of {', '.join(one.name for one in migrations())}"
@@ -64,7 +69,11 @@ def install(ledger: Ledger, upto: str | None = None) -> tuple[str, ...]:
         transaction.run_text(_PREPARE.encode())
         report = _report(transaction)
         _refuse(report)
-        applied: list[str] = []
+        whole = upto in (None, migrations()[-1].name)
+        adopts = whole and transaction.one("has_upstream_tables")["found"]
+        applied = ["adopt_upstream"] if adopts else []
+        if adopts:
+            transaction.run_text(_text("adopt_begin").encode())
         for migration in migrations():
             if migration.name in report.missing:
                 transaction.run_text(migration.text.encode())
@@ -72,8 +81,10 @@ def install(ledger: Ledger, upto: str | None = None) -> tuple[str, ...]:
                 applied.append(migration.name)
             if migration.name == upto:
                 break
-        if upto in (None, migrations()[-1].name):
-            transaction.run_text(_roles().encode())
+        if adopts:
+            transaction.run_text(_text("adopt_end").encode())
+        if whole:
+            transaction.run_text(_text("roles").encode())
         return tuple(applied)
 
 
@@ -106,8 +117,9 @@ def _existing_roles(transaction: Transaction) -> set[str]:
     return {row["rolname"] for row in transaction.rows("dataflow_roles")}
 
 
-def _roles() -> str:
-    return files(__package__).joinpath("migrations", "roles.sql").read_text()
+def _text(name: str) -> str:
+    """A file that is no migration, because it is run at each installation."""
+    return files(__package__).joinpath("migrations", f"{name}.sql").read_text()
 
 
 def _compare(recorded: dict[str, str], roles: set[str]) -> SchemaReport:

@@ -1,4 +1,5 @@
-"""Where this project keeps its things (ODF_HOME), and which database is its ledger (ODF_DATABASE_URL)."""
+"""Where this project keeps its things (ODF_HOME), and which database is its ledger (ODF_DATABASE_URL, or upstream's
+`dataflow.properties`)."""
 
 from __future__ import annotations
 
@@ -25,10 +26,11 @@ def home() -> Path:
 
 
 def configured_url() -> str | None:
-    """The server that ODF_DATABASE_URL names, if any. An error never repeats it: it holds a password."""
+    """The server that ODF_DATABASE_URL names, or an upstream installation's dataflow.properties, if any. An error
+    never repeats it: it holds a password."""
     url = os.environ.get(URL_VARIABLE, "").strip()
     if not url:
-        return None
+        return _upstream_url()
     # SQLAlchemy, and so Dagster, knows only the long spelling.
     if url.startswith("postgres://"):
         url = "postgresql://" + url.removeprefix("postgres://")
@@ -50,6 +52,13 @@ def configured_url() -> str | None:
             f"%-encode special characters of the password (/ is %2F, @ is %40, # is %23)"
         )
     return url
+
+
+def _upstream_url() -> str | None:
+    from . import properties  # few have one
+
+    path = properties.properties_file()
+    return properties.url_of(path) if path is not None else None
 
 
 def database_url() -> str:

@@ -16,7 +16,9 @@
     |-- LedgerConflict            retryable: another transaction was in the way; try again at once
     |   `-- StaleAnswers          a claim found a chunk changed; it begins anew by itself
     |-- SchemaMismatch            the database's schema is not the one this version needs
-    `-- EmbeddedPostgresError     the embedded server cannot be started or stopped
+    |-- EmbeddedPostgresError     the embedded server cannot be started or stopped
+    |-- ScriptFailed              a script ended with another exit code than 0, or was ended
+    `-- SecretUnreadable          no passphrase, the wrong one, or a secret that belongs to another DataSet
 
 A message names the thing, says what is wrong with it, and ends with the next step.
 """
@@ -125,3 +127,11 @@ class IncompatibleSchema(OpenDataFlowError):
 class SparkUnavailable(OpenDataFlowError):
     retryable = True
     exit_code = 138
+
+
+class ScriptFailed(OpenDataFlowError):
+    exit_code = 140
+
+
+class SecretUnreadable(OpenDataFlowError):
+    exit_code = 142

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import fsspec
-
 from ..model.manifest import File
 
 
@@ -14,6 +12,8 @@ def misplaced(location: str, files: Iterable[File]) -> str | None:
     wanted = tuple(files)
     if not wanted:
         return None
+    import fsspec  # slow to load, and many chunks list no files
+
     try:
         filesystem, root = fsspec.core.url_to_fs(location)
         filesystem.invalidate_cache(root)

@@ -17,3 +17,8 @@ select rolname from pg_roles where rolname in ('dataflow_reader', 'dataflow_oper
 -- name: act_as
 -- Who the history names for the rest of the transaction.
 select set_config('dataflow.actor', %(actor)s, true)
+
+-- name: has_upstream_tables
+-- Tables of these names that no migration of ours has made.
+select coalesce(to_regclass('dataflow.job'), to_regclass('dataflow.dataset'), to_regclass('dataflow.datastatus')) is not null
+       and not exists (select from dataflow.migration) as found
