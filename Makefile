@@ -14,7 +14,7 @@ help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED) ## show the whole path of a chunk on this machine
-	@$(BIN)/python -m opendataflow_dagster.demo
+	@$(BIN)/python -m examples.demo
 
 test: check ## check, then run every test
 	$(BIN)/python -m pytest

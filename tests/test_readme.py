@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,21 +60,26 @@ def test_the_make_commands_of_the_readme_are_targets() -> None:
 
 
 def test_the_demo_tells_its_story_and_can_be_told_again(tmp_path: Path) -> None:
-    home = {**os.environ, "ODF_HOME": str(tmp_path / ".odf"), "PYTHONPATH": str(PROJECT)}
+    home = {**os.environ, "ODF_HOME": str(tmp_path / ".odf"), "DAGSTER_HOME": str(tmp_path), "PYTHONPATH": str(PROJECT)}
     home.pop("ODF_DATABASE_URL", None)
+    shutil.copy(PROJECT / "dagster_home" / "dagster.yaml", tmp_path)
     odf = [sys.executable, "-c", "from opendataflow_dagster.cli.main import main; main()"]
     try:
         for _ in range(2):
-            ran = subprocess.run(
-                [sys.executable, "-m", "opendataflow_dagster.demo"], env=home, capture_output=True, text=True
-            )
+            demo = [sys.executable, "-m", "examples.demo", "--days", "6"]
+            ran = subprocess.run(demo, env=home, cwd=PROJECT, capture_output=True, text=True)
             assert ran.returncode == 0, ran.stderr
-            rows = [line for line in ran.stdout.splitlines() if line.startswith("│ delays")]
-            assert [row.count("READY") for row in rows] == [0, 5, 7]
+            rows = re.findall(r"^│ (\w+) +│ ([#FR.]{6}) ", ran.stdout, re.MULTILINE)
+            assert rows == [
+                *(("raw_flights", "######"), ("raw_weather", "######")),
+                *(("clean_flights", "##F#R#"), ("carrier_stats", "##.#.#")),
+                *((name, "######") for name in ("raw_flights", "raw_weather", "clean_flights", "carrier_stats")),
+            ]
             for line in re.findall(r"^  (READY|RIGHT|PLACED|VALID) +(yes .*)$", README, re.MULTILINE):
                 assert f"{line[0]:7}{line[1]}" in ran.stdout
+            assert "UPDATE 3" in ran.stdout
             assert "RUNNING -> FAILED" in ran.stdout
             assert "FAILED -> RESUBMIT" in ran.stdout
-            assert "in psql" in ran.stdout
+            assert re.search(r"source has (\S+) flights on these days; the carriers' statistics count \1", ran.stdout)
     finally:
         subprocess.run([*odf, "db", "stop"], env=home, check=True, capture_output=True)

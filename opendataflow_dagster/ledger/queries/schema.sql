@@ -22,3 +22,7 @@ select set_config('dataflow.actor', %(actor)s, true)
 -- Tables of these names that no migration of ours has made.
 select coalesce(to_regclass('dataflow.job'), to_regclass('dataflow.dataset'), to_regclass('dataflow.datastatus')) is not null
        and not exists (select from dataflow.migration) as found
+
+-- name: make_dagster_schema
+-- Where Dagster keeps its own tables.
+create schema if not exists dagster
