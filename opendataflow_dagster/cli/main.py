@@ -47,6 +47,9 @@ SECTIONS = {
         "digest": f"{_CLI}.digest:digest",
     },
     "Set up": {
+        "init": f"{_CLI}.init:init",
+        "check": f"{_CLI}.code:check",
+        "apply": f"{_CLI}.code:apply",
         "dataset": f"{_CLI}.dataset:dataset",
         "job": f"{_CLI}.job:job",
         "db": f"{_CLI}.db:db",

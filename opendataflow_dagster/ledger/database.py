@@ -99,6 +99,10 @@ class Ledger:
             open=True,
         )
 
+    def rehearsing(self) -> Ledger:
+        """The same database; every transaction is rolled back."""
+        return Ledger(self._url, actor=self.actor, rehearsal=True)
+
     def close(self) -> None:
         self._pool.close()
 

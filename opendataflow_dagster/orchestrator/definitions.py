@@ -23,6 +23,9 @@ from .resources import LedgerResource, SparkResource
 
 WAREHOUSE_VARIABLE = "ODF_WAREHOUSE"
 
+#: Who only wants to know what a code location declares (describe.py) puts a list here: then nothing is registered.
+only_describe: list[Catalogue] | None = None
+
 
 def build_definitions(
     declarations: Iterable[Declaration],
@@ -42,7 +45,10 @@ def build_definitions(
     """
     found = catalogue(declarations, warehouse or warehouse_root())
     ledger, spark = ledger or LedgerResource(), spark or SparkResource()
-    register_all(ledger.ledger, found)
+    if only_describe is None:
+        register_all(ledger.ledger, found)
+    else:
+        only_describe.append(found)
     return dg.Definitions(
         assets=[
             *(external_asset_of(one) for one in found.entries.values() if one.job is None),
