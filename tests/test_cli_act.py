@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
+from opendataflow_dagster.cli import options
+from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import ClaimLost
 from opendataflow_dagster.model.ids import DatasetId
@@ -13,21 +19,36 @@ from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.partitions import RangePartitions, daily, static
 from opendataflow_dagster.protocol.claim import claim, claim_next
 from opendataflow_dagster.protocol.publish import publish
+from tests.conftest import _database as new_database
 from tests.factories import Flow
 from tests.operator import DAYS, Odf, after_an_outage
 
 WHO = ("--as", "ada", "--reason", "as agreed")
 
 
+@pytest.fixture(scope="module")
+def month_database(server: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Made once, and cloned for each test."""
+    root = tmp_path_factory.mktemp("lake")
+    for url in new_database(server, template):
+        with Ledger(url, actor="test") as ledger, psycopg.connect(url, autocommit=True) as psql:
+            after_an_outage(Flow(ledger=ledger, url=url, psql=psql, root=root))
+        yield urlsplit(url).path.lstrip("/"), root
+
+
 @pytest.fixture
-def run(flow: Flow) -> Odf:
+def month(server: str, month_database: tuple[str, Path]) -> Iterator[Flow]:
+    name, root = month_database
+    for url in new_database(server, name):
+        with Ledger(url, actor="test") as ledger, psycopg.connect(url, autocommit=True) as psql:
+            yield Flow(ledger=ledger, url=url, psql=psql, root=root)
+
+
+@pytest.fixture
+def run(request: pytest.FixtureRequest) -> Odf:
+    """On the month, or on an empty flow, whichever the test has."""
+    flow: Flow = request.getfixturevalue("month" if "month" in request.fixturenames else "flow")
     return Odf(url=flow.url)
-
-
-@pytest.fixture
-def month(flow: Flow) -> Flow:
-    after_an_outage(flow)
-    return flow
 
 
 def newest_event(flow: Flow) -> tuple[object, ...]:
@@ -86,6 +107,15 @@ def test_resubmit_leaves_what_is_on_hold_and_asks_before_it_is_wide(month: Flow,
     )
     assert "this would resubmit 60 chunks" not in run.error("resubmit", "flights", "--all", "--downstream")
     assert len(run.json("resubmit", "delays", "--all", "--yes")["chunks"]) == 29
+
+
+def test_on_a_terminal_what_is_wide_is_asked(month: Flow, run: Odf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "_can_ask", lambda: True)
+    refused = run("hold", "flights", "--all", stdin="n\n")
+    assert (refused.exit_code, month.status("flights/2024-01-25")) == (64, "PENDING")
+    assert "This would hold 30 chunks (flights: 30). Go on?" in refused.stderr
+    assert run("hold", "flights", "--all", stdin="y\n").exit_code == 0
+    assert month.status("flights/2024-01-25") == "HOLD"
 
 
 def test_resubmit_of_nothing_or_of_contradictions_is_an_error(month: Flow, run: Odf) -> None:
@@ -254,6 +284,11 @@ def test_throttle_pause_and_resume_steer_a_job_while_it_runs(month: Flow, run: O
     assert len(claim_next(month.ledger, "average", 10)) == 1
     assert run.json("pause", "average", *WHO)["changed"] is True
     assert "It is paused since" in run.text("why", "average", exit_code=1)
+    assert "job average is paused since" in run.text("status")
+    assert run.json("status")["limits"][0]["reason"] == "as agreed"
+    newest = run.json("job", "show", "average")["steered"][0]
+    assert (newest["by"], newest["paused"]) == ("ada", True)
+    assert "Who limited it" in run.text("job", "show", "average")
     assert "It was so before" in run.text("pause", "average")
     assert run.json("resume", "average")["room"]["paused"] is None
     assert run.text("throttle", "average", "none", "--dry-run").startswith("Dry run")
@@ -297,8 +332,11 @@ def test_a_scheduler_of_ones_own_begins_renews_and_ends_a_run(flow: Flow, run: O
     assert "run 1 of load ended before" in run.error("job", "end", "1")
     assert "the lease ends" in run.text("job", "begin", "clean", "9")
     assert "tidy has the root" in run.error("job", "end", "2")
+    assert "there is no folder" in run.error("job", "end", "2", "--location", str(flow.root / "tidy"), exit_code=130)
     (flow.root / "tidy" / "run-2").mkdir(parents=True)
-    assert "does not make" not in run.text("job", "end", "2", "--location", str(flow.root / "tidy" / "run-2"))
+    (flow.root / "tidy" / "run-2" / "part-0").write_text("12345")
+    assert "tidy version 1" in run.text("job", "end", "2", "--location", str(flow.root / "tidy" / "run-2"))
+    assert run.json("chunk", "show", "tidy", "9")["versions"][0]["bytes"] == 5
     assert [(one["outcome"], one["external_id"]) for one in run.json("runs")["runs"]] == [
         ("ENDED", None),
         ("ENDED", "nightly-7"),

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from click.shell_completion import ShellComplete
 
 from opendataflow_dagster.cli import heatmap, output
+from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.ledger.chunks import Chunk
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.protocol.causes import cause_of, normalised
@@ -278,3 +280,25 @@ def test_watch_on_a_terminal_shows_the_status(run: Odf, monkeypatch: pytest.Monk
     said = run.text("watch", "--looks", "1")
     assert "odf watch, " in said
     assert "delays/2024-01-14" in said
+
+
+# --- completion
+
+
+def test_a_shell_completes_names_from_the_ledger_and_starts_no_server(
+    month: Flow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def completed(*words: str) -> list[str]:
+        *before, incomplete = words
+        return [one.value for one in ShellComplete(odf, {}, "odf", "_ODF_COMPLETE").get_completions(before, incomplete)]
+
+    monkeypatch.setenv("ODF_DATABASE_URL", month.url)
+    assert completed("why", "a") == ["average"]
+    assert completed("chunks", "") == ["delays", "empty", "flights"]
+    assert "resubmit" in completed("res")
+    monkeypatch.setenv("ODF_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nowhere")
+    assert completed("why", "a") == []
+    monkeypatch.delenv("ODF_DATABASE_URL")
+    monkeypatch.setenv("ODF_HOME", str(tmp_path / "home"))
+    assert completed("why", "a") == []
+    assert not (tmp_path / "home").exists()

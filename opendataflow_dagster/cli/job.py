@@ -81,6 +81,7 @@ def show(jobid: str, json_wanted: bool) -> None:
       odf job show average
     """
     from opendataflow_dagster.protocol.exchange import job_json
+    from opendataflow_dagster.protocol.history import of_control
     from opendataflow_dagster.protocol.throttle import room
 
     from .options import open_ledger
@@ -88,9 +89,9 @@ def show(jobid: str, json_wanted: bool) -> None:
 
     (found,) = exchange.look_up(datasets=[], jobs=[jobid]).jobs
     with open_ledger() as ledger:
-        now = room(ledger, jobid)
+        now, steered = room(ledger, jobid), of_control(ledger, jobid)
     if json_wanted:
-        output.print_json({**job_json(found), "room": now})
+        output.print_json({**job_json(found), "room": now, "steered": steered})
         return
     rows = [
         ("reads", ", ".join(_input(each) for each in found.inputs)),
@@ -101,6 +102,21 @@ def show(jobid: str, json_wanted: bool) -> None:
     ]
     output.table(["", "value"], [[name, value] for name, value in rows if value])
     limits(jobid, now)
+    if steered:
+        output.heading("\nWho limited it")
+        output.table(
+            ["at", "by", "at a time", "", "reason"],
+            [
+                [
+                    output.moment(one.at),
+                    one.by,
+                    "any" if one.concurrency is None else str(one.concurrency),
+                    "paused" if one.paused else "",
+                    one.reason or "",
+                ]
+                for one in steered
+            ],
+        )
 
 
 def _described(function: Callable[..., None]) -> Callable[..., None]:

@@ -99,7 +99,7 @@ def _of(found: Figures) -> Iterator[Any]:
             average.add_metric([run.jobid], run.average.total_seconds())
     paused = Gauge("odf_job_paused", "An operator has paused the Job.", labels=["job"])
     limit = Gauge("odf_job_concurrency_limit", "At most so many chunks at a time.", labels=["job"])
-    for control in found.controls:
+    for control in found.glance.controls:
         paused.add_metric([control.jobid], int(control.paused is not None))
         if control.concurrency is not None:
             limit.add_metric([control.jobid], control.concurrency)

@@ -80,7 +80,7 @@ def _cards(figures: Figures, failures: Failures) -> str:
         (f"{sum(one.breached for one in figures.sla):,}", "Jobs take longer than usual"),
     ]
     shown = "".join(f'<div><div class="big">{value}</div>{label}</div>' for value, label in cards)
-    paused = [one for one in figures.controls if one.paused is not None]
+    paused = [one for one in figures.glance.controls if one.paused is not None]
     limits = f"<p>Paused: {escape(', '.join(one.jobid for one in paused))}.</p>" if paused else ""
     return f'<div class="cards">{shown}</div>{limits}'
 

@@ -10,7 +10,7 @@ from . import output
 from .options import as_json, open_ledger
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.protocol.status import DatasetStatus, Glance, Running
+    from opendataflow_dagster.protocol.status import Control, DatasetStatus, Glance, Running
 
 _WORDS = ("READY", "RUNNING", "PENDING", "RESUBMIT", "FAILED", "HOLD", "SKIPPED")
 
@@ -42,12 +42,14 @@ def status(datasets: tuple[str, ...], only_failed: bool, json_wanted: bool) -> N
     ]
     running = [one for one in glance.running if not datasets or one.datasetid in datasets]
     if json_wanted:
-        output.print_json({"datasets": [as_object(one) for one in shown], "running": running})
+        jobs = {one.jobid for one in shown}
+        limits = [one for one in glance.controls if one.jobid in jobs]
+        output.print_json({"datasets": [as_object(one) for one in shown], "limits": limits, "running": running})
     else:
-        show(shown, running)
+        show(shown, list(glance.controls), running)
 
 
-def show(datasets: list[DatasetStatus], running: list[Running]) -> None:
+def show(datasets: list[DatasetStatus], controls: list[Control], running: list[Running]) -> None:
     if not datasets:
         output.say("No DataSets to show. Register some: odf dataset add, or odf apply.")
         return
@@ -59,6 +61,12 @@ def show(datasets: list[DatasetStatus], running: list[Running]) -> None:
         [[one.datasetid, *_counts(one, used, other), _waits(one), output.span(one.eta)] for one in datasets],
         right=numbers,
     )
+    for limit in controls:
+        reason = f" ({limit.reason})" if limit.reason else ""
+        if limit.paused is not None:
+            output.say(f"job {limit.jobid} is paused since {output.moment(limit.paused)}{reason}")
+        elif limit.concurrency is not None:
+            output.say(f"job {limit.jobid} runs at most {limit.concurrency} chunks at a time{reason}")
     if running:
         output.heading(f"\nRunning now ({len(running)})" if len(running) < 20 else "\nRunning now (the oldest 20)")
         output.table(
@@ -83,7 +91,7 @@ def as_object(one: DatasetStatus) -> dict[str, object]:
 
 
 def glance_of(glance: Glance) -> None:
-    show(list(glance.datasets), list(glance.running))
+    show(list(glance.datasets), list(glance.controls), list(glance.running))
 
 
 def _counts(one: DatasetStatus, used: list[str], other: bool) -> list[output.Cell]:

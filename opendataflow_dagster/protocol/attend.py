@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from ..ledger import rows
 from ..ledger.database import Ledger, Row
 from ..model.claim import Claim
-from ..model.errors import ClaimLost, InvalidInput
+from ..model.errors import ClaimLost, InvalidInput, InvalidManifest
 from ..model.ids import ClaimId, DataId, DatasetId, RunId
 from ..model.manifest import NewManifest
+from ..warehouse.listing import files_below
 from .claim import claim, claim_next
 from .publish import Made, Published, publish_many
 from .release import fail_many
 from .renew import renew
 from .run import begin_run, end_run
 from .runs import Run, runs
-
-#: Where a version is of which nobody says where it is: a table of some database, say.
-ELSEWHERE = "elsewhere"
+from .script import ELSEWHERE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,10 +61,7 @@ def end(
     made = [
         Made(
             claim=one.claim,
-            manifests={
-                output: NewManifest(location=_place(one, output, places), row_count=row_count)
-                for output in one.claim.outputs
-            },
+            manifests={output: _manifest(one, output, places, row_count) for output in one.claim.outputs},
         )
         for one in held
     ]
@@ -136,9 +132,13 @@ def _claim(run: Run, of_claim: Sequence[Row]) -> Claim:
     )
 
 
-def _place(held: _Held, output: DatasetId, places: Mapping[str, str]) -> str:
-    if output in places:
-        return places[output]
-    if held.roots[output] is not None:
-        raise InvalidInput(f"{output} has the root {held.roots[output]}; say where the new version is, below it")
-    return ELSEWHERE
+def _manifest(held: _Held, output: DatasetId, places: Mapping[str, str], row_count: int | None) -> NewManifest:
+    if (place := places.get(output)) is None:
+        if held.roots[output] is not None:
+            raise InvalidInput(f"{output} has the root {held.roots[output]}; say where the new version is, below it")
+        return NewManifest(location=ELSEWHERE, row_count=row_count)
+    if (files := files_below(place)) is None:
+        raise InvalidManifest(
+            f"there is no folder {place} for {output}/{held.claim.dataid}; write it, then end the run"
+        )
+    return NewManifest(location=place, files=files, row_count=row_count)

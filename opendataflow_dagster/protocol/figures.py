@@ -40,16 +40,6 @@ class Hour:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Control:
-    """A Job that an operator limits."""
-
-    jobid: JobId
-    concurrency: int | None
-    paused: datetime | None
-    reason: str | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Failures:
     chunks: tuple[Chunk, ...]
     causes: tuple[Cause, ...]
@@ -61,14 +51,10 @@ class Failures:
 class Figures:
     glance: Glance
     sla: tuple[Sla, ...]
-    controls: tuple[Control, ...]
 
 
 def figures(ledger: Ledger) -> Figures:
-    glance = status(ledger)
-    with ledger.statement() as statement:
-        controls = tuple(Control(**row) for row in statement.rows("controls"))
-    return Figures(glance=glance, sla=tuple(sla(ledger)), controls=controls)
+    return Figures(glance=status(ledger), sla=tuple(sla(ledger)))
 
 
 def failures(ledger: Ledger, *, since: datetime | None = None, until: datetime | None = None) -> Failures:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..ledger import chunks
@@ -13,6 +14,17 @@ from ..model.ids import ChunkKey
 from ..model.status import Locktype
 
 _EVER = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Steering:
+    """What a Job was limited to by whom."""
+
+    at: datetime
+    concurrency: int | None
+    paused: bool
+    reason: str | None
+    by: str
 
 
 def recent(
@@ -41,6 +53,22 @@ def recent(
             count=count,
         )
     return [Event(**row) for row in found]
+
+
+def of_control(ledger: Ledger, jobid: str, *, count: int = 10) -> list[Steering]:
+    """Who limited the Job, the newest first."""
+    with ledger.statement() as statement:
+        found = statement.rows("control_events", jobid=jobid, count=count)
+    return [
+        Steering(
+            at=row["at"],
+            concurrency=row["concurrency"],
+            paused=row["paused"] is not None,
+            reason=row["reason"],
+            by=row["actor"] or row["login"],
+        )
+        for row in found
+    ]
 
 
 def of_chunk(ledger: Ledger, key: ChunkKey, *, with_reads: bool = False) -> list[Event]:

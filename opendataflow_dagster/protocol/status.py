@@ -60,8 +60,19 @@ class Running:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Control:
+    """A Job that an operator limits."""
+
+    jobid: JobId
+    concurrency: int | None
+    paused: datetime | None
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Glance:
     datasets: tuple[DatasetStatus, ...]
+    controls: tuple[Control, ...] = field(default=())
     #: The live claims, longest first; at most as many as were asked for.
     running: tuple[Running, ...] = field(default=())
 
@@ -74,6 +85,7 @@ def status(ledger: Ledger, *, running: int = 20) -> Glance:
         waiting = {row["jobid"]: row for row in transaction.rows("waiting_counts")}
         paces = {row["datasetid"]: row for row in transaction.rows("pace")}
         live = transaction.rows("running_chunks", count=running)
+        controls = transaction.rows("controls")
     by_dataset: dict[str, list[Row]] = {}
     for row in counted:
         by_dataset.setdefault(row["datasetid"], []).append(row)
@@ -81,6 +93,7 @@ def status(ledger: Ledger, *, running: int = 20) -> Glance:
         datasets=tuple(
             _dataset(rows, waiting.get(rows[0]["jobid"]), paces.get(name)) for name, rows in by_dataset.items()
         ),
+        controls=tuple(Control(**row) for row in controls),
         running=tuple(Running.of(row) for row in live),
     )
 

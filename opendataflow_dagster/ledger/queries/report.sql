@@ -25,7 +25,3 @@ select h.hour, count(m.published) as versions, coalesce(sum(m.row_count), 0)::bi
          on m.published >= h.hour and m.published < h.hour + interval '1 hour'
  group by h.hour
  order by h.hour
-
--- name: controls
--- The Jobs that operators limit.
-select c.jobid, c.concurrency, c.paused, c.reason from dataflow.job_control c where c.concurrency is not null or c.paused is not null order by 1

@@ -137,3 +137,12 @@ select j.jobid, f.runs, f.average, l.run_id, l.started, l.ended, coalesce(l.ende
  cross join lateral (select r.run_id, r.started, r.ended from dataflow.job_run r
                       where r.jobid = j.jobid order by r.run_id desc limit 1) l
  order by j.jobid
+
+-- name: controls
+-- The Jobs that operators limit.
+select c.jobid, c.concurrency, c.paused, c.reason from dataflow.job_control c where c.concurrency is not null or c.paused is not null order by 1
+
+-- name: control_events
+-- Who limited a Job, newest first.
+select e.at, e.concurrency, e.paused, e.reason, e.actor, e.login from dataflow.job_event e
+ where e.jobid = %(jobid)s order by e.event_id desc limit %(count)s
