@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -60,6 +63,53 @@ def test_every_command_refuses_what_it_does_not_know_with_64(words: tuple[str, .
     assert result.exit_code == 64
     assert result.stdout == ""
     assert "--no-such-option" in result.stderr
+
+
+def commands_in(text: str) -> list[str]:
+    """Whatever begins with `odf `: in a block of code, or between backticks."""
+    blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    found = [match[1] for line in lines if (match := re.search(r"(?:^|\s\s)(odf [a-z].*)", line))]
+    return [*found, *re.findall(r"`(odf [^`]+)`", text)]
+
+
+def refused(line: str) -> str | None:
+    """Is this a command line that `odf` would understand? What is wrong with it otherwise."""
+    words = itertools.takewhile(lambda word: word not in ("|", ">", "&&", "#"), shlex.split(line, comments=True)[1:])
+    command: click.Command = odf
+    context = click.Context(odf, info_name="odf")
+    left = list(words)
+    try:
+        while isinstance(command, click.Group) and left:
+            if (found := command.get_command(context, left[0])) is None:
+                return f"there is no {left[0]}"
+            command, left = found, left[1:]
+        if not isinstance(command, click.Group):
+            command.make_parser(click.Context(command, **command.context_settings)).parse_args(left)
+    except click.UsageError as error:
+        return error.message
+    return None
+
+
+@pytest.mark.parametrize(("words", "command"), LEAVES)
+def test_every_example_of_the_help_is_a_command(words: tuple[str, ...], command: click.Command) -> None:
+    _, _, examples = (command.help or "").partition("Example:")
+    lines = [line.strip() for line in examples.splitlines() if line.strip().startswith("odf ")]
+    assert {line: refused(line) for line in lines if refused(line)} == {}
+
+
+@pytest.mark.parametrize("page", sorted((PROJECT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_every_command_in_the_docs_is_one(page: Path) -> None:
+    if page.name == "cli.md":
+        return  # made from the commands
+    lines = [line for line in commands_in(page.read_text()) if "..." not in line]
+    assert {line: refused(line) for line in lines if refused(line)} == {}
+
+
+def test_a_wrong_command_in_the_docs_would_be_found() -> None:
+    assert refused("odf resbumit flights 1") == "there is no resbumit"
+    assert refused("odf resubmit flights --al 1") is not None
+    assert refused("odf resubmit flights 1 --yes | cat") is None
 
 
 def test_no_command_loads_dagster_spark_or_a_driver_before_it_needs_them() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -302,3 +303,34 @@ def test_a_shell_completes_names_from_the_ledger_and_starts_no_server(
     monkeypatch.setenv("ODF_HOME", str(tmp_path / "home"))
     assert completed("why", "a") == []
     assert not (tmp_path / "home").exists()
+
+
+# --- rights
+
+
+def test_who_may_only_read_sees_everything_and_changes_nothing(month: Flow) -> None:
+    month.type("create role odf_see_test login password 'look' in role dataflow_reader")
+    try:
+        parts = urlsplit(month.url)
+        reader = Odf(url=parts._replace(netloc=f"odf_see_test:look@{parts.hostname}:{parts.port}").geturl())
+        for line in (
+            "status",
+            "chunks delays",
+            "chunk show delays 2024-01-09",
+            "why average 2024-01-15",
+            "why average 2024-01-01 --stored",
+            "why --failed",
+            "runs",
+            "history",
+            "watch --looks 1",
+            "dataset list",
+            "job show average",
+            "metrics",
+            "digest",
+        ):
+            result = reader(*line.split())
+            assert result.exit_code in (0, 1), (line, result.stderr)
+            assert result.stderr == ""
+        assert "permission denied" in reader.error("resubmit", "delays", "2024-01-09", exit_code=128)
+    finally:
+        month.type("drop role odf_see_test")

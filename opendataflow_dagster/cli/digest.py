@@ -51,7 +51,7 @@ def digest(
     if webhook and address:
         raise InvalidInput("choose --webhook or --mail; for both call it twice")
     with open_ledger() as ledger:
-        found = failures(ledger, since=since or datetime.now(UTC) - timedelta(hours=1), until=until)
+        found = failures(ledger, since=since or datetime.now(UTC) - timedelta(hours=1), until=until, ask=False)
     subject, text = _subject(found), _text(found)
     posted = bool(webhook and found.chunks and not dry_run)
     if posted:
