@@ -51,6 +51,7 @@ class Shop:
         self,
         script: Path,
         *arguments: str,
+        jobid: str | None = None,
         limits: Limits | None = None,
         on_output: Callable[[bytes], None] | None = None,
     ) -> Order:
@@ -60,7 +61,7 @@ class Shop:
                 on_output(data)
 
         return Order(
-            jobid=JobId(script.stem),
+            jobid=JobId(jobid or script.stem),
             command=[str(script), *arguments],
             logs=self.home / "scripts",
             by="test",
