@@ -78,7 +78,8 @@ class Shop:
         return run_chunk(self.flow.ledger, self.order(script), dataid, forced=forced)
 
     def environment(self, **changes: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ODF_", "PASSKEY"))}
+        ours = ("ODF_", "PASSKEY", "PYTHONDONTWRITEBYTECODE")  # with the last, each start compiles everything
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         return {
             **kept,
             "PYTHONPATH": str(PROJECT),
