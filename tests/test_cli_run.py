@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.secrets.cipher import encrypt
 from tests.factories import Flow
-from tests.scripts import Shop
+from tests.scripts import ODF, Shop
 from tests.test_scripts import is_alive, live_group, wait_for
 
 
@@ -146,6 +147,20 @@ def test_a_signal_reaches_the_script_and_its_children_and_the_chunk_has_failed(
     assert "load/1 failed: exit code 9" in err
     assert [shop.flow.status(f"raw/{one}") for one in "12"] == ["FAILED", "PENDING"]
     assert not is_alive(int(pid.read_text()))
+
+
+def test_a_signal_that_the_caller_ignores_stays_ignored(shop: Shop) -> None:
+    shop.register("load: -> raw")
+    script = shop.script("echo begun; sleep 0.3; echo end")
+    command = ["nohup", *ODF, "run", str(script)]
+    with subprocess.Popen(
+        command, env=shop.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGHUP)
+        assert process.stdout.read() == "end\n"
+    assert (process.returncode, shop.flow.status("raw/1")) == (0, "READY")
 
 
 def test_a_script_that_ignores_the_signal_is_killed_after_the_grace_and_at_once_by_a_second(shop: Shop) -> None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from opendataflow_dagster.ledger import chunks
 from opendataflow_dagster.ledger.database import Ledger
@@ -423,6 +424,18 @@ def test_a_ledger_that_cannot_be_reached_is_a_failure_of_its_own(shop: Shop) -> 
         run_next(ledger, shop.order(shop.script("true")))
     assert unreachable.value.exit_code == 132
     assert "s3cret" not in str(unreachable.value)
+
+
+def test_an_operator_who_may_not_change_the_registry_runs_scripts(shop: Shop) -> None:
+    shop.register("load: -> raw", dataids="1 2")
+    shop.flow.type("create role night_shift login password 'secret' in role dataflow_operator")
+    try:
+        login = make_conninfo("", **{**conninfo_to_dict(shop.flow.url), "user": "night_shift", "password": "secret"})
+        with Ledger(login) as ledger:
+            assert run_next(ledger, shop.order(shop.script("test $dataid = 1")), everything=True).finished == 1
+    finally:
+        shop.flow.type("drop role night_shift")
+    assert [shop.flow.status(f"raw/{one}") for one in "12"] == ["READY", "FAILED"]
 
 
 # ---- a DataSet that has a place

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def db() -> None:
-    """The ledger's database: the embedded Postgres, or the server in ODF_DATABASE_URL.
+    """The ledger's database: the embedded Postgres, or the server in ODF_DATABASE_URL or dataflow.properties.
 
     \b
     Example:
@@ -117,12 +117,12 @@ def shell(arguments: tuple[str, ...]) -> None:
 
 
 def _embedded(verb: str) -> EmbeddedPostgres:
-    from opendataflow_dagster.ledger.settings import configured_url, home
+    from opendataflow_dagster.ledger.settings import configured_url, home, url_source
 
     if configured_url():
         raise InvalidInput(
-            f"ODF_DATABASE_URL names a server, so there is no embedded Postgres to {verb}; "
-            f"unset ODF_DATABASE_URL to use the embedded one"
+            f"{url_source()} names a server, so there is no embedded Postgres to {verb}; "
+            f"unset ODF_DATABASE_URL, or leave the folder of dataflow.properties, to use the embedded one"
         )
     from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 
@@ -158,13 +158,14 @@ def _print_embedded(server: EmbeddedPostgres, json_wanted: bool) -> bool:
 
 def _print_configured(server: str, json_wanted: bool) -> bool:
     from opendataflow_dagster.ledger.reach import Outcome, reach_url
+    from opendataflow_dagster.ledger.settings import url_source
 
     reach = reach_url(server)
     answers = reach.outcome is Outcome.READY
     if json_wanted:
         print_json({"kind": "server", "running": answers, "version": reach.version, "problem": reach.reason})
     elif answers:
-        click.echo(f"The server in ODF_DATABASE_URL answers (Postgres {reach.version}).")
+        click.echo(f"The server in {url_source()} answers (Postgres {reach.version}).")
     else:
-        click.echo(f"The server in ODF_DATABASE_URL does not answer: {reach.reason}")
+        click.echo(f"The server in {url_source()} does not answer: {reach.reason}")
     return answers

@@ -54,6 +54,13 @@ def configured_url() -> str | None:
     return url
 
 
+def url_source() -> str:
+    """What names the server that `configured_url` gives."""
+    from .properties import properties_file
+
+    return URL_VARIABLE if os.environ.get(URL_VARIABLE, "").strip() else str(properties_file() or URL_VARIABLE)
+
+
 def _upstream_url() -> str | None:
     from . import properties  # few have one
 

@@ -75,8 +75,9 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Only in the main thread: Python gives signals to no other."""
-        before = {number: signal.signal(number, self.get) for number in (*ENDING_SIGNALS, *_OTHER_SIGNALS)}
+        """Only in the main thread: Python gives signals to no other. What is ignored (`nohup`) stays so."""
+        heard = [one for one in (*ENDING_SIGNALS, *_OTHER_SIGNALS) if signal.getsignal(one) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, self.get) for number in heard}
         try:
             yield
         finally:
