@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 PORT ?= 3000
+WHAT ?= claims
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
@@ -25,8 +26,8 @@ check: $(INSTALLED) ## lint, format, types and layers, without running anything
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(INSTALLED) ## measure claims; options in ARGS="..."
-	@$(BIN)/python bench/claims.py $(ARGS)
+bench: $(INSTALLED) ## measure; WHAT="claims chunks tick scripts" (all: half an hour), ARGS=--quick
+	@set -e; for what in $(WHAT); do echo "== bench/$$what.py"; $(BIN)/python bench/$$what.py $(ARGS); done
 
 dev: $(INSTALLED) ## run Dagster over the embedded Postgres; PORT=3000
 	@PORT="$(PORT)" bin/dev
