@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput
+from opendataflow_dagster.model.job import POLICY
 
 from . import exchange, output
 from .arguments import job_argument
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from opendataflow_dagster.model.job import Job
 
 _RUNS = "opendataflow_dagster.cli.job_run"
-_POLICY = ("lease", "max_attempts", "retry_delay", "retry_on", "ordered", "cascade", "catch_up")
 
 
 @click.group(cls=LazyGroup, lazy={verb: f"{_RUNS}:{verb}" for verb in ("begin", "renew", "end", "fail")})
@@ -96,7 +96,7 @@ def show(jobid: str, json_wanted: bool) -> None:
     rows = [
         ("reads", ", ".join(_input(each) for each in found.inputs)),
         ("makes", ", ".join(found.outputs)),
-        *((name, _value(getattr(found.policy, name))) for name in _POLICY),
+        *((name, _value(getattr(found.policy, name))) for name in POLICY),
         *((f"${name}", "(unset)" if value is None else value) for name, value in found.environment.items()),
         ("running", str(now.running)),
     ]
@@ -215,7 +215,7 @@ def _put(act: Act, before: Job, given: dict[str, Any]) -> None:
     from opendataflow_dagster.model.ids import DatasetId
     from opendataflow_dagster.protocol.exchange import Registry
 
-    policy = {name: given[name] for name in _POLICY if given[name] is not None}
+    policy = {name: given[name] for name in POLICY if given[name] is not None}
     if policy.get("retry_on") == "":
         policy["retry_on"] = None
     after = replace(

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from ..model.dataset import Dataset
 from ..model.errors import InvalidDefinition
 from ..model.ids import DataId, DatasetId, JobId
-from ..model.job import ALL, EQUAL, ChunkMapping, Input, Job, ListedChunks, Policy
+from ..model.job import ALL, EQUAL, POLICY, ChunkMapping, Input, Job, ListedChunks, Policy
 from ..model.partitions import partitions_from_json
 from .database import Row, Transaction
-
-_POLICY = ("lease", "max_attempts", "retry_delay", "retry_on", "ordered", "cascade", "catch_up")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,5 +89,5 @@ def _job(items: list[Row]) -> Job:
         ),
         outputs=tuple(DatasetId(one["datasetid"]) for one in items if one["itemtype"] == "OUT"),
         environment={one["itemtype"]: one["itemvalue"] for one in items if one["itemtype"] not in ("IN", "OUT")},
-        policy=Policy(**{name: first[name] for name in _POLICY}) if first["lease"] is not None else Policy(),
+        policy=Policy(**{name: first[name] for name in POLICY}) if first["lease"] is not None else Policy(),
     )

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from psycopg.types.json import Jsonb
-
-from ..model.dataset import Dataset
 from ..model.ids import DataId, DatasetId, JobId
 from ..model.job import Job
 from .database import Transaction
@@ -87,63 +84,6 @@ def room(transaction: Transaction, jobid: JobId) -> Room:
 
 def job_items(transaction: Transaction, jobid: JobId) -> list[JobItem]:
     return [JobItem(**row) for row in transaction.rows("script_items", jobid=jobid)]
-
-
-def put_dataset(transaction: Transaction, dataset: Dataset) -> bool:
-    """Did it change anything?"""
-    return bool(
-        transaction.run(
-            "put_dataset",
-            datasetid=dataset.datasetid,
-            location=dataset.location,
-            partitions=Jsonb(dataset.partitions.to_json()) if dataset.partitions else None,
-            schema_hash=dataset.schema_hash,
-            foreign_ready=dataset.foreign_ready_or_default,
-            skipped_input=dataset.skipped_input,
-            repeats=dataset.repeats,
-            timezone=dataset.timezone,
-            owner=dataset.owner,
-            domain=dataset.domain,
-            description=dataset.description,
-        )
-    )
-
-
-def put_jobs(transaction: Transaction, jobs: Sequence[Job]) -> int:
-    """How many of them changed anything. What goes, goes first: an output may move from one Job to another."""
-    dropped = [transaction.run("drop_job_items", jobid=job.jobid, **_items(job)) for job in jobs]
-    added = [
-        transaction.run("add_job_items", jobid=job.jobid, **_items(job)) + _put_policy(transaction, job) for job in jobs
-    ]
-    return sum(bool(gone or come) for gone, come in zip(dropped, added, strict=True))
-
-
-def _items(job: Job) -> dict[str, list[str | None]]:
-    items: list[tuple[str, str | None, str | None, str]] = [
-        *(("IN", one.datasetid, None, one.mapping.kind) for one in job.inputs),
-        *(("OUT", one, None, "equal") for one in job.outputs),
-        *((name, None, value, "equal") for name, value in sorted(job.environment.items())),
-    ]
-    return {
-        "itemtypes": [item[0] for item in items],
-        "datasetids": [item[1] for item in items],
-        "itemvalues": [item[2] for item in items],
-        "mappings": [item[3] for item in items],
-    }
-
-
-def _put_policy(transaction: Transaction, job: Job) -> int:
-    return transaction.run(
-        "put_policy",
-        jobid=job.jobid,
-        lease=job.policy.lease,
-        max_attempts=job.policy.max_attempts,
-        retry_delay=job.policy.retry_delay,
-        retry_on=job.policy.retry_on,
-        ordered=job.policy.ordered,
-        cascade=job.policy.cascade,
-        catch_up=job.policy.catch_up,
-    )
 
 
 def plan_chunks(transaction: Transaction, job: Job, dataids: Sequence[DataId]) -> int:

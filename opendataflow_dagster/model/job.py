@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -90,6 +90,10 @@ class Policy:
             raise InvalidDefinition(f"max_attempts is {self.max_attempts}; let it be 1 to 1,000,000")
         if self.retry_delay < timedelta(0):
             raise InvalidDefinition(f"a retry_delay of {self.retry_delay} lies in the past; make it positive")
+
+
+#: The names of all that a policy says.
+POLICY = tuple(field.name for field in fields(Policy))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

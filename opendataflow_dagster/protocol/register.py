@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from ..ledger import registry
+from ..ledger import registration, registry
 from ..ledger.database import Ledger
 from ..model.dataset import Dataset
 from ..model.errors import InvalidDefinition, UnknownName
@@ -24,8 +24,7 @@ def register(ledger: Ledger, datasets: Sequence[Dataset] = (), jobs: Sequence[Jo
         _refuse_unknown(jobs, known.datasets | {one.datasetid for one in datasets})
         _refuse_two_producers(outputs)
         _refuse_cycles(inputs, outputs)
-        changed = sum(registry.put_dataset(transaction, one) for one in datasets)
-        return changed + registry.put_jobs(transaction, jobs)
+        return registration.put(transaction, datasets, jobs)
 
 
 def plan(ledger: Ledger, job: Job, dataids: Iterable[str]) -> int:

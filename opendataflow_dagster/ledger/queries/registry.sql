@@ -13,49 +13,45 @@ select exists (select from dataflow.job where jobid = %(jobid)s) as found,
 -- How many more chunks of a Job may run.
 select r.concurrency, r.paused, r.reason, r.running, r.free from dataflow.room(%(jobid)s) r
 
--- name: put_dataset
--- Code is the master: the row becomes what the code says. Unchanged rows are not touched.
+-- name: lock_registry
+-- Two code locations that load at the same time change the registry one after the other.
+select pg_advisory_xact_lock(hashtext('dataflow'), hashtext('registry'))
+
+-- name: put_datasets
+-- Code is the master: the rows become what the code says. One statement for all, so that the runnable set is made anew once.
 insert into dataflow.dataset as d (datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, repeats, timezone,
                                    owner, domain, description)
-values (%(datasetid)s, %(location)s, %(partitions)s, %(schema_hash)s, %(foreign_ready)s, %(skipped_input)s, %(repeats)s, %(timezone)s,
-        %(owner)s, %(domain)s, %(description)s)
+select n.datasetid, n.location, n.partitions, n.schema_hash, n.foreign_ready, n.skipped_input, n.repeats, n.timezone, n.owner, n.domain, n.description
+  from unnest(%(datasetid)s::text[], %(location)s::text[], %(partitions)s::jsonb[], %(schema_hash)s::text[], %(foreign_ready)s::text[],
+              %(skipped_input)s::text[], %(repeats)s::boolean[], %(timezone)s::text[], %(owner)s::text[], %(domain)s::text[], %(description)s::text[])
+       as n(datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, repeats, timezone, owner, domain, description)
 on conflict (datasetid) do update
    set location = excluded.location, partitions = excluded.partitions, schema_hash = excluded.schema_hash,
        foreign_ready = excluded.foreign_ready, skipped_input = excluded.skipped_input, repeats = excluded.repeats,
        timezone = excluded.timezone, owner = excluded.owner, domain = excluded.domain, description = excluded.description
- where (d.location, d.partitions, d.schema_hash, d.foreign_ready, d.skipped_input, d.repeats, d.timezone, d.owner, d.domain, d.description)
-       is distinct from
-       (excluded.location, excluded.partitions, excluded.schema_hash, excluded.foreign_ready, excluded.skipped_input, excluded.repeats,
-        excluded.timezone, excluded.owner, excluded.domain, excluded.description)
 
 -- name: drop_job_items
 -- Items that the code no longer has.
 delete from dataflow.job j
- where j.jobid = %(jobid)s
-   and not exists (select from unnest(%(itemtypes)s::text[], %(datasetids)s::text[], %(itemvalues)s::text[], %(mappings)s::text[])
-                          as n(itemtype, datasetid, itemvalue, mapping)
-                    where n.itemtype = j.itemtype and n.datasetid is not distinct from j.datasetid
-                      and n.itemvalue is not distinct from j.itemvalue and n.mapping = j.mapping)
+ using unnest(%(jobids)s::text[], %(itemtypes)s::text[], %(datasetids)s::text[]) as n(jobid, itemtype, datasetid)
+ where j.jobid = n.jobid and j.itemtype = n.itemtype and j.datasetid is not distinct from n.datasetid
 
 -- name: add_job_items
--- Items that the ledger does not have yet, in one statement, so that the runnable set is made anew once.
+-- Items that the ledger does not have yet.
 insert into dataflow.job (jobid, itemtype, datasetid, itemvalue, mapping)
-select %(jobid)s, n.itemtype, n.datasetid, n.itemvalue, n.mapping
-  from unnest(%(itemtypes)s::text[], %(datasetids)s::text[], %(itemvalues)s::text[], %(mappings)s::text[])
-       as n(itemtype, datasetid, itemvalue, mapping)
- where not exists (select from dataflow.job j
-                    where j.jobid = %(jobid)s and j.itemtype = n.itemtype and j.datasetid is not distinct from n.datasetid)
+select n.jobid, n.itemtype, n.datasetid, n.itemvalue, n.mapping
+  from unnest(%(jobids)s::text[], %(itemtypes)s::text[], %(datasetids)s::text[], %(itemvalues)s::text[], %(mappings)s::text[])
+       as n(jobid, itemtype, datasetid, itemvalue, mapping)
 
 -- name: put_policy
--- How the Job is run.
+-- How Jobs are run.
 insert into dataflow.job_policy as p (jobid, lease, max_attempts, retry_delay, retry_on, ordered, cascade, catch_up)
-values (%(jobid)s, %(lease)s, %(max_attempts)s, %(retry_delay)s, %(retry_on)s, %(ordered)s, %(cascade)s, %(catch_up)s)
+select n.*
+  from unnest(%(jobid)s::text[], %(lease)s::interval[], %(max_attempts)s::integer[], %(retry_delay)s::interval[], %(retry_on)s::text[],
+              %(ordered)s::boolean[], %(cascade)s::boolean[], %(catch_up)s::boolean[]) as n
 on conflict (jobid) do update
    set lease = excluded.lease, max_attempts = excluded.max_attempts, retry_delay = excluded.retry_delay, retry_on = excluded.retry_on,
        ordered = excluded.ordered, cascade = excluded.cascade, catch_up = excluded.catch_up
- where (p.lease, p.max_attempts, p.retry_delay, p.retry_on, p.ordered, p.cascade, p.catch_up)
-       is distinct from
-       (excluded.lease, excluded.max_attempts, excluded.retry_delay, excluded.retry_on, excluded.ordered, excluded.cascade, excluded.catch_up)
 
 -- name: list_inputs
 -- The input chunks of planned chunks. First those that are no longer meant go, then the others come.
