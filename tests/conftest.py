@@ -16,6 +16,7 @@ from opendataflow_dagster.ledger.database import Ledger, in_database
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.warehouse.session import SparkSettings, session
 from tests.dagster_project import Project, project_on, write_dagster_yaml
+from tests.dagster_server import Server, dagster_server
 from tests.factories import Flow
 
 _numbers = itertools.count(1)
@@ -100,6 +101,15 @@ def project(
         monkeypatch.setenv("ODF_SPARK_CONF", '{"spark.sql.shuffle.partitions": "2"}')
         with project_on(url, tmp_path, tmp_path / "dagster_home") as project:
             yield project
+
+
+@pytest.fixture(scope="session")
+def served(server: str, dagster_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A web server and a daemon over the chain of tests/pipelines, for all tests of the process."""
+    for url in _database(server, dagster_template):
+        pipeline = Path(__file__).parent / "pipelines" / "chain.py"
+        with dagster_server(url, tmp_path_factory.mktemp("served"), pipeline) as running:
+            yield running
 
 
 @pytest.fixture

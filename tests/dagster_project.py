@@ -12,8 +12,8 @@ import psycopg
 
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.orchestrator import resources
-from opendataflow_dagster.orchestrator.assets import run_config
 from opendataflow_dagster.orchestrator.catalogue import Catalogue, catalogue
+from opendataflow_dagster.orchestrator.config import run_config
 from opendataflow_dagster.orchestrator.declaration import Declaration
 from opendataflow_dagster.orchestrator.definitions import build_definitions
 from tests.factories import Flow
@@ -36,7 +36,7 @@ class Project:
     catalogue: Catalogue | None = None
 
     def build(self, *declarations: Declaration, chunks_at_once: int = 2, **options: object) -> dg.Definitions:
-        warehouse = str(self.flow.root / "warehouse")
+        warehouse = str(self.flow.root)
         self.catalogue = catalogue(declarations, warehouse)
         assets = options.get("assets", ())
         assert isinstance(assets, list | tuple)
@@ -106,7 +106,7 @@ def project_on(url: str, root: Path, dagster_home: Path) -> Iterator[Project]:
         psycopg.connect(url, autocommit=True) as psql,
     ):
         try:
-            yield Project(flow=Flow(ledger=ledger, url=url, psql=psql, root=root), instance=instance)
+            yield Project(flow=Flow(ledger=ledger, url=url, psql=psql, root=root / "warehouse"), instance=instance)
         finally:
             resources.close_ledgers()
 

@@ -37,3 +37,16 @@ def test_the_benchmark_ends_with_its_figures(name: str) -> None:
     figures = json.loads(done.stdout.splitlines()[-1])
     assert set(figures) - {"note"} == FIGURES[name]
     assert all(value > 0 for name, value in figures.items() if name != "note")
+
+
+def test_the_benchmark_of_ticks_ends_with_its_figures() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "bench/tick.py", "--smoke"]
+    done = subprocess.run(
+        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=180, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures["idle_s_at_1m"] > 0
+    assert figures["runnable_10k_s"] > 0

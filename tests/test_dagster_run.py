@@ -64,7 +64,7 @@ def test_a_launched_partition_is_published_and_materialized_with_its_story(proje
     assert dataid == day(1)
     assert (told["dagster/row_count"], told["version"]) == (2, 1)
     assert told["inputs"] == f"raw/{day(1)} version 1"
-    assert str(told["location"]).startswith(str(project.flow.root / "warehouse" / "clean"))
+    assert str(told["location"]).startswith(str(project.flow.root / "clean"))
     assert all(
         f"| {question} | yes |" in str(told["answers"]) for question in ("READY", "RIGHT", "PLACED", "VALID", "SAFE")
     )
@@ -111,8 +111,19 @@ def test_every_version_gives_exactly_one_materialization(project: Project) -> No
     project.launch_range("raw", day(1), day(5))
     project.launch_as_sensor("clean", [day(1), day(3), day(5)])
 
-    assert sorted(one for one, _ in project.materializations("raw")) == [day(number) for number in range(1, 6)]
-    assert sorted(one for one, _ in project.materializations("clean")) == [day(1), day(3), day(5)]
+    for name in ("raw", "clean"):
+        assert sorted(one for one, _ in project.materializations(name)) == [day(number) for number in range(1, 6)]
+
+
+def test_a_run_of_the_sensor_takes_along_what_becomes_runnable_meanwhile(project: Project) -> None:
+    """One Spark for all of it, instead of one for the chunks of each tick."""
+    seen: list[str] = []
+    project.build(source(seen=seen), clean)
+    project.launch_range("raw", day(1), day(3))
+
+    assert project.launch_as_sensor("clean", [day(2)]).success
+
+    assert sorted(one for one, _ in project.materializations("clean")) == [day(1), day(2), day(3)]
 
 
 def test_chunks_that_a_sensor_names_show_as_failed_when_they_fail(project: Project) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest
@@ -52,11 +53,16 @@ class Foreign:
     jobid: JobId
     modified: datetime
 
+    @property
+    def place(self) -> tuple[str, str, str]:
+        return self.modified.isoformat(), self.key.datasetid, self.key.dataid
 
-def what_can_run(transaction: Transaction, jobids: Sequence[JobId], count: int) -> dict[JobId, list[DataId]]:
-    found: dict[JobId, list[DataId]] = {}
+
+def what_can_run(transaction: Transaction, jobids: Sequence[JobId], count: int) -> dict[JobId, dict[DataId, float]]:
+    """The next chunks of each Job, in order, and for how many seconds each has been able to run."""
+    found: dict[JobId, dict[DataId, float]] = {}
     for row in transaction.rows("what_can_run", jobids=list(jobids), count=count):
-        found.setdefault(JobId(row["jobid"]), []).append(DataId(row["dataid"]))
+        found.setdefault(JobId(row["jobid"]), {})[DataId(row["dataid"])] = row["waited"]
     return found
 
 
@@ -79,10 +85,29 @@ def unreported(
     return [Published(manifest=rows.manifest(row), news=row["news"], settled=row["settled"]) for row in found]
 
 
+#: Before all others.
+NO_FOREIGN: Final = ("-infinity", "", "")
+
+
 def unreported_foreign(
-    transaction: Transaction, datasetids: Sequence[DatasetId], *, after: datetime | None, count: int
+    transaction: Transaction,
+    datasetids: Sequence[DatasetId],
+    *,
+    after: tuple[str, str, str],
+    grace: timedelta,
+    count: int,
 ) -> list[Foreign]:
-    found = transaction.rows("unreported_foreign", datasetids=list(datasetids), after=after, count=count)
+    """After a place: the time, the DataSet and the dataid of the last one."""
+    modified, datasetid, dataid = after
+    found = transaction.rows(
+        "unreported_foreign",
+        datasetids=list(datasetids),
+        modified=modified,
+        datasetid=datasetid,
+        dataid=dataid,
+        grace=grace,
+        count=count,
+    )
     return [
         Foreign(
             key=ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"])),

@@ -4,7 +4,7 @@ Dagster reads the annotations of the asset's function, so they are not postponed
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import dagster as dg
@@ -15,12 +15,11 @@ from ..model.errors import InvalidInput
 from ..model.ids import data_id
 from ..model.job import Job
 from .catalogue import Catalogue, Entry
+from .config import DATAIDS, operation_of
 from .io_manager import Work
 from .partitions import mapping_of, partitions_of
 
 IO_MANAGER = "opendataflow"
-#: The run's configuration may name its chunks: any set of them, where Dagster's own tags only know a range.
-DATAIDS = "dataids"
 
 # Each chunk gets an event of its own while the run goes on. Dagster would add one for each of them at the end, and one
 # without a partition where the chunks come from the configuration. This mark on the output tells it not to.
@@ -33,7 +32,7 @@ def asset_of(entry: Entry, job: Job, catalogue: Catalogue) -> dg.AssetsDefinitio
         warnings.simplefilter("ignore", dg.BetaWarning)
 
         @dg.multi_asset(
-            name=_operation(entry),
+            name=operation_of(entry),
             outs={
                 "result": dg.AssetOut(
                     key=entry.asset_key,
@@ -91,20 +90,6 @@ def _job(name: str, asset_key: dg.AssetKey) -> UnresolvedAssetJobDefinition:
     return dg.define_asset_job(name, selection=dg.AssetSelection.assets(asset_key))
 
 
-def run_config(entry: Entry, dataids: Sequence[str]) -> Mapping[str, object]:
-    return {"ops": {_operation(entry): {"config": {DATAIDS: list(dataids)}}}}
-
-
-def dataids_in(config: Mapping[str, object]) -> set[str]:
-    """The chunks that a run's configuration names."""
-    found: set[str] = set()
-    operations = config.get("ops")
-    for operation in operations.values() if isinstance(operations, Mapping) else ():
-        named = operation.get("config") if isinstance(operation, Mapping) else None
-        found.update((named or {}).get(DATAIDS, ()))
-    return found
-
-
 def _dataids(context: dg.AssetExecutionContext, entry: Entry) -> tuple[Sequence[str], Sequence[str]]:
     """The chunks of this run, and those of them that Dagster has planned."""
     tagged: Sequence[str] = ()
@@ -120,11 +105,6 @@ def _dataids(context: dg.AssetExecutionContext, entry: Entry) -> tuple[Sequence[
             f"of the run ({DATAIDS}: [...])"
         )
     return tagged, tagged
-
-
-def _operation(entry: Entry) -> str:
-    """The job has the plain name, and Dagster wants another for the operation in it."""
-    return f"make_{entry.dataset.datasetid}"
 
 
 def _owners(owner: str | None) -> list[str] | None:

@@ -27,8 +27,6 @@ from .catalogue import Catalogue
 from .events import Materialized, Origin, orchestrator_name, write_materializations
 from .resources import LedgerResource
 
-# A run tells of what it made within a second or two; what is older and unknown, nobody will tell any more.
-_GRACE = timedelta(seconds=30)
 _REPORTED_AT_ONCE = 5000
 _LOOKED_AT_ONCE = 100
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
@@ -38,16 +36,20 @@ _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRu
 class Place:
     """Where the last tick stopped."""
 
-    #: Versions up to here are known to Dagster, and foreign chunks up to that time.
+    #: Versions up to here are known to Dagster, and so are chunks without one.
     reported: int = 0
-    foreign: str | None = None
+    foreign: tuple[str, str, str] = reports.NO_FOREIGN
     #: The files of versions up to here were looked at; then it begins anew.
     looked: int = 0
     #: For which hour and for which declarations chunks were planned.
     planned: str | None = None
 
 
-def heal_sensor(found: Catalogue, *, interval_seconds: int = 15) -> dg.SensorDefinition:
+def heal_sensor(
+    found: Catalogue, *, interval_seconds: int = 15, grace: timedelta = timedelta(seconds=30)
+) -> dg.SensorDefinition:
+    """`grace`: a run tells of what it made within a second or two; what is older and unknown, nobody else will tell."""
+
     @dg.sensor(
         name="heal",
         minimum_interval_seconds=interval_seconds,
@@ -60,10 +62,9 @@ def heal_sensor(found: Catalogue, *, interval_seconds: int = 15) -> dg.SensorDef
         healed = heal(store)
         dead = _release_dead_runs(context.instance, store, found)
         place, planned = _plan(store, found, place)
-        place, told = _tell_dagster(context.instance, store, found, place)
+        place, told = _tell_dagster(context.instance, store, found, place, grace)
         place, gone = _look_at_files(store, place)
         done = f"{healed}; dead runs: {dead} chunks; planned: {planned}; told to Dagster: {told}; files gone: {gone}"
-        context.log.info(done)
         return dg.SensorResult(skip_reason=done, cursor=json.dumps(asdict(place)))
 
     return heal_all
@@ -101,13 +102,14 @@ def _plan(ledger: Ledger, found: Catalogue, place: Place) -> tuple[Place, int]:
     return replace(place, planned=mark), count
 
 
-def _tell_dagster(instance: dg.DagsterInstance, ledger: Ledger, found: Catalogue, place: Place) -> tuple[Place, int]:
+def _tell_dagster(
+    instance: dg.DagsterInstance, ledger: Ledger, found: Catalogue, place: Place, grace: timedelta
+) -> tuple[Place, int]:
     name, after = orchestrator_name(instance), place.reported
-    foreign_after = datetime.fromisoformat(place.foreign) if place.foreign else None
     with ledger.statement() as statement:
-        versions = reports.unreported(statement, name, after=after, grace=_GRACE, count=_REPORTED_AT_ONCE)
+        versions = reports.unreported(statement, name, after=after, grace=grace, count=_REPORTED_AT_ONCE)
         foreign = reports.unreported_foreign(
-            statement, list(found.entries), after=foreign_after, count=_REPORTED_AT_ONCE
+            statement, list(found.entries), after=place.foreign, grace=grace, count=_REPORTED_AT_ONCE
         )
     news = [_version(found, one.manifest) for one in versions if one.news and one.manifest.datasetid in found.entries]
     news += [
@@ -128,8 +130,7 @@ def _tell_dagster(instance: dg.DagsterInstance, ledger: Ledger, found: Catalogue
     if after > place.reported:
         with ledger.statement() as statement:
             reports.forget(statement, name, after)
-    last = foreign[-1].modified.isoformat() if foreign else place.foreign
-    return replace(place, reported=after, foreign=last), len(news)
+    return replace(place, reported=after, foreign=foreign[-1].place if foreign else place.foreign), len(news)
 
 
 def _version(found: Catalogue, manifest: Manifest) -> Materialized:

@@ -19,6 +19,7 @@ from dagster._core.execution.context.system import StepExecutionContext
 
 from ..ledger.chunks import find, ready_versions
 from ..ledger.database import Ledger
+from ..ledger.reports import open_runs, what_can_run
 from ..model.checks import LikePrevious
 from ..model.errors import InvalidInput, InvalidManifest
 from ..model.ids import ChunkKey, DataId, DatasetId, RunId, dataset_id
@@ -29,8 +30,10 @@ from ..model.status import Status
 from ..model.verdict import Code
 from ..protocol.request import request
 from ..protocol.run import begin_run, end_run
+from ..protocol.throttle import room
 from ..warehouse import parquet
 from . import metadata
+from .active import active_of
 from .catalogue import Catalogue, Entry
 from .events import EventWriter, Materialized, Origin, write_planned
 from .produce import Made, Outcome, Producer, patiently
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 _WAIT_SECONDS = 120.0
 _PAUSE_SECONDS = 1.0
 _SHOWN = 10
+# A run of the sensor takes along what becomes runnable meanwhile, until it has had so many chunks.
+_TAKEN_ALONG = 2500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +76,7 @@ class DatasetIOManager(dg.ConfigurableIOManager):
                 f"declare the asset with @dataset, or give it another IO manager"
             )
         step, ledger = context.step_context, self.ledger.ledger
-        origin = Origin(run_id=step.run_id, job_name=step.job_name, step_key=step.step.key)
+        origin = origin_of(step)
         unplanned = [one for one in obj.dataids if one not in obj.planned]
         write_planned(step.instance, obj.entry.asset_key, unplanned, origin)
         with (
@@ -103,9 +108,13 @@ class DatasetIOManager(dg.ConfigurableIOManager):
             ledger, work.job, known, by=trigger.by, requested=trigger.requested, reason="asked for in Dagster"
         )
         satisfied = dict(asked.satisfied)
-        outcome = Outcome()
-        if waiting := [one for one in work.dataids if one not in satisfied]:
-            outcome = self._producer(work, ledger, run_id, events, step).run(waiting)
+        producer = self._producer(work, ledger, run_id, events, step)
+        outcome = producer.run([one for one in work.dataids if one not in satisfied])
+        seen = set(work.dataids)
+        while trigger.sensor and (more := _came_meanwhile(work, ledger, step, trigger.sensor, seen)):
+            write_planned(step.instance, work.entry.asset_key, more, origin_of(step))
+            seen.update(more)
+            outcome.add(producer.run(more))
         satisfied |= _wait_for_others(work, ledger, outcome)
         for dataid, manifest in satisfied.items():
             events.add(_satisfied(work.entry, dataid, manifest))
@@ -136,7 +145,7 @@ class DatasetIOManager(dg.ConfigurableIOManager):
 
         return Producer(
             ledger=ledger,
-            spark=self.spark.spark_session,
+            engine=lambda: self.spark.spark_session,
             declaration=declared,
             root=work.entry.dataset.location or "",
             foreign=work.catalogue.foreign,
@@ -159,6 +168,25 @@ def current(ledger: Ledger, datasetid: DatasetId, dataids: Sequence[DataId]) -> 
     if without := [str(one) for one, manifest in found.items() if manifest is None]:
         raise InvalidManifest(f"made READY without a manifest: {', '.join(without[:_SHOWN])}; announce them with one")
     return [manifest for key in keys if (manifest := found[key]) is not None]
+
+
+def origin_of(step: StepExecutionContext) -> Origin:
+    return Origin(run_id=step.run_id, job_name=step.job_name, step_key=step.step.key)
+
+
+def _came_meanwhile(
+    work: Work, ledger: Ledger, step: StepExecutionContext, sensor: str, seen: set[DataId]
+) -> list[DataId]:
+    """What became runnable while we worked: a run that is there is cheaper than one that must start."""
+    if len(seen) >= _TAKEN_ALONG or room(ledger, work.job.jobid).free == 0:
+        return []
+    with ledger.statement() as statement:
+        can_run = what_can_run(statement, [work.job.jobid], _TAKEN_ALONG).get(work.job.jobid, {})
+        if not (new := [one for one in can_run if one not in seen]):
+            return []
+        begun = open_runs(statement, [work.job.jobid])
+    active = active_of(step.instance, sensor, begun, without=step.run_id)
+    return [one for one in new if not active.has(work.job.jobid, work.entry.asset_key, one)]
 
 
 @contextmanager

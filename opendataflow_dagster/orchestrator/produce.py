@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from logging import Logger
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -69,6 +70,12 @@ class Outcome:
     def ok(self) -> bool:
         return not (self.refused or self.failed or self.lost)
 
+    def add(self, other: Outcome) -> None:
+        self.made += other.made
+        self.refused |= other.refused
+        self.failed |= other.failed
+        self.lost += other.lost
+
     def reasons(self) -> dict[DataId, str]:
         """Why each chunk that was not made was not."""
         return {
@@ -81,7 +88,8 @@ class Outcome:
 @dataclass(frozen=True, kw_only=True)
 class Producer:
     ledger: Ledger
-    spark: SparkSession
+    #: Gives the session of this process; starting one costs seconds, so a run that may make nothing starts none.
+    engine: Callable[[], SparkSession]
     declaration: Declaration
     #: Where its files go.
     root: str
@@ -94,8 +102,14 @@ class Producer:
     #: Is called once for each published chunk, from the run's own thread.
     published: Callable[[Made], None]
 
+    @cached_property
+    def spark(self) -> SparkSession:
+        return self.engine()
+
     def run(self, dataids: Sequence[DataId]) -> Outcome:
         outcome, waiting = Outcome(), deque(dataids)
+        if not waiting:
+            return outcome
         tag = f"opendataflow-{self.run_id}"
         pool = ThreadPoolExecutor(max_workers=self.at_once, thread_name_prefix="odf-chunk")
         working: dict[Future[Made | str | None], Claim] = {}
@@ -110,8 +124,9 @@ class Producer:
                         self._note(outcome, working.pop(one).dataid, one.result())
         except BaseException:
             # The claims are given back already; who still computes would only hold up the process.
-            with suppress(Exception):
-                self.spark.interruptTag(tag)
+            if "spark" in vars(self):
+                with suppress(Exception):
+                    self.spark.interruptTag(tag)
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -1,42 +1,27 @@
 """The readiness sensor: asks the ledger what can run, and starts few runs with many chunks each.
 
-Its answer is advice; the claim in the run is the law. A chunk that a queued or working run already has is left to it.
+Its answer is advice; the claim in the run is the law. What a queued or working run or a backfill has is left to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
 from ..ledger.database import Ledger
-from ..ledger.reports import Blocked, OpenRun, open_runs, what_blocks, what_can_run
+from ..ledger.reports import Blocked, open_runs, what_blocks, what_can_run
 from ..model.ids import DataId, JobId
 from ..protocol.throttle import room
-from .assets import dataids_in, job_of, run_config
+from .active import active_of
+from .assets import job_of
 from .catalogue import Catalogue, Entry
+from .config import run_config
 from .resources import LedgerResource
 
 NAME = "readiness"
-# A run that was started, holds no claim and is older than this is dead, whatever Dagster believes: it has nothing.
-_GRACE = timedelta(minutes=2)
-_ACTIVE = (
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Active:
-    """The runs of this sensor that are queued or working, and the chunks they have, by Job."""
-
-    runs: Mapping[str, int]
-    dataids: Mapping[str, frozenset[str]]
+# A run of this sensor goes on with what becomes runnable while it works; what it does not come to so soon gets another.
+_TAKEN_ALONG_SECONDS = 60.0
 
 
 def readiness_sensor(
@@ -57,20 +42,27 @@ def readiness_sensor(
             can_run = what_can_run(statement, jobids, chunks_per_run * (runs_per_job + 1))
         if not can_run:
             return dg.SensorResult(skip_reason=_why_nothing(store, jobids, {}))
-        active = _active(context.instance, store, jobids)
+        with store.statement() as statement:
+            active = active_of(context.instance, NAME, open_runs(statement, jobids))
         requests: list[dg.RunRequest] = []
         notes: dict[JobId, str] = {}
         for jobid, dataids in can_run.items():
-            left = [one for one in dataids if one not in active.dataids.get(jobid, ())]
-            places = runs_per_job - active.runs.get(jobid, 0)
+            left = [one for one in dataids if not active.has(jobid, entries[jobid].asset_key, one)]
+            working = active.runs.get(jobid, 0)
             if not left:
-                notes[jobid] = f"{len(dataids):,} chunks can run, and a run has them already"
-            elif places <= 0:
+                notes[jobid] = f"{len(dataids):,} chunks can run, and a run or a backfill has them already"
+            elif working >= runs_per_job:
                 notes[jobid] = f"{len(left):,} chunks can run, when one of its {runs_per_job} runs has ended"
+            elif working and len(left) <= chunks_per_run and max(dataids[one] for one in left) < _TAKEN_ALONG_SECONDS:
+                notes[jobid] = f"{len(left):,} chunks can run, and a run that works takes them along"
             elif note := _no_room(store, jobid):
                 notes[jobid] = f"{len(left):,} chunks can run, but {note}"
             else:
-                requests += _requests(entries[jobid], jobid, left[: places * chunks_per_run], chunks_per_run)
+                chosen = left[: (runs_per_job - working) * chunks_per_run]
+                if entries[jobid].dataset.partitions is None:
+                    # Dagster must know a dynamic partition before a run has it.
+                    context.instance.add_dynamic_partitions(entries[jobid].dataset.datasetid, chosen)
+                requests += _requests(entries[jobid], jobid, chosen, chunks_per_run)
         if not requests:
             return dg.SensorResult(skip_reason=_why_nothing(store, jobids, notes))
         return dg.SensorResult(run_requests=requests)
@@ -91,28 +83,6 @@ def _requests(entry: Entry, jobid: JobId, dataids: Sequence[DataId], size: int) 
             run_config=run_config(entry, portion),
             tags={"dagster/partition": portion[0], "opendataflow/chunks": str(len(portion))},
         )
-
-
-def _active(instance: dg.DagsterInstance, ledger: Ledger, jobids: Sequence[JobId]) -> Active:
-    records = instance.get_run_records(dg.RunsFilter(statuses=list(_ACTIVE), tags={"dagster/sensor_name": NAME}))
-    if not records:
-        return Active(runs={}, dataids={})
-    with ledger.statement() as statement:
-        begun = {one.external_id: one for one in open_runs(statement, jobids)}
-    runs: dict[str, int] = {}
-    dataids: dict[str, set[str]] = {}
-    for record in records:
-        run = record.dagster_run
-        if record.start_time is not None and _is_dead(record.start_time, begun.get(run.run_id)):
-            continue
-        runs[run.job_name] = runs.get(run.job_name, 0) + 1
-        dataids.setdefault(run.job_name, set()).update(dataids_in(run.run_config))
-    return Active(runs=runs, dataids={name: frozenset(ids) for name, ids in dataids.items()})
-
-
-def _is_dead(started: float, begun: OpenRun | None) -> bool:
-    young = datetime.now(UTC) - datetime.fromtimestamp(started, UTC) < _GRACE
-    return not young and not (begun is not None and begun.works)
 
 
 def _no_room(ledger: Ledger, jobid: JobId) -> str | None:

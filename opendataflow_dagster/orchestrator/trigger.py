@@ -22,12 +22,15 @@ class Trigger:
     by: str
     #: When a person asked; None: it was no person.
     requested: datetime | None
+    #: The sensor that started it.
+    sensor: str | None = None
 
 
 def trigger_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Trigger:
     for tag in _AUTOMATIC:
         if tag in run.tags:
-            return Trigger(by=f"dagster {tag.partition('/')[2]} {run.tags[tag]}", requested=None)
+            by = f"dagster {tag.partition('/')[2]} {run.tags[tag]}"
+            return Trigger(by=by, requested=None, sensor=run.tags.get("dagster/sensor_name"))
     name = run.tags.get("user", "dagster")
     if (backfill_id := run.tags.get(_BACKFILL)) and (backfill := instance.get_backfill(backfill_id)):
         asked = datetime.fromtimestamp(backfill.backfill_timestamp, UTC)

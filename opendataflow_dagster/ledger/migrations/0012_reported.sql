@@ -9,5 +9,5 @@ create table dataflow.reported (
 comment on table dataflow.reported is 'Versions that an orchestrator knows of. Derived: rows may be deleted at any time; it is then told again.';
 
 -- Chunks that somebody else made READY, which no version leads to.
-create index ready_without_a_version on dataflow.datastatus (modified)
+create index ready_without_a_version on dataflow.datastatus (modified, datasetid, dataid)
     where locktype = 'OUT' and status = 'READY' and manifest_id is null;

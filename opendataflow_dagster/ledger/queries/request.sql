@@ -16,9 +16,9 @@ select s.datasetid as of_datasetid, s.dataid as of_dataid, m.*
 
 -- name: what_can_run
 -- The next chunks of each of these Jobs that have five yes, at most so many of each. Advice: nothing is locked.
-select j.jobid, r.dataid
+select j.jobid, r.dataid, extract(epoch from now() - r.since)::float as waited
   from unnest(%(jobids)s::text[]) as j(jobid)
- cross join lateral (select r.dataid, r.resubmit, r.sort_key from dataflow.runnable r
+ cross join lateral (select r.dataid, r.resubmit, r.sort_key, r.since from dataflow.runnable r
                       where r.jobid = j.jobid and r.blocked is null
                       order by r.resubmit desc, r.sort_key, r.dataid
                       limit %(count)s) r
@@ -68,12 +68,15 @@ select m.*, m.published <= now() - interval '1 minute' as settled,
  limit %(count)s
 
 -- name: unreported_foreign
--- Chunks that somebody made READY without a version, since a time.
+-- Chunks that somebody made READY without a version, after a place in their order. The youngest wait: who was earlier may
+-- still have to commit.
 select s.datasetid, s.jobid, s.dataid, s.modified
   from dataflow.datastatus s
  where s.locktype = 'OUT' and s.status = 'READY' and s.manifest_id is null
-   and s.modified > coalesce(%(after)s::timestamptz, '-infinity') and s.datasetid = any (%(datasetids)s)
- order by s.modified
+   and (s.modified, s.datasetid, s.dataid) > (%(modified)s::timestamptz, %(datasetid)s::text, %(dataid)s::text)
+   and s.modified <= now() - %(grace)s::interval
+   and s.datasetid = any (%(datasetids)s)
+ order by s.modified, s.datasetid, s.dataid
  limit %(count)s
 
 -- name: report

@@ -1,0 +1,79 @@
+"""Which chunks somebody in Dagster has already: a run of the sensor that is queued or works, or a backfill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+from dagster._core.execution.asset_backfill import AssetBackfillData
+from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
+
+from ..ledger.reports import OpenRun
+from .config import dataids_in
+
+# A run that was started, holds no claim and is older than this is dead, whatever Dagster believes: it has nothing.
+_GRACE = timedelta(minutes=2)
+_RUNS = (
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+)
+_BACKFILLS = (BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Active:
+    #: How many runs of the sensor each Job has, and their chunks.
+    runs: Mapping[str, int]
+    dataids: Mapping[str, frozenset[str]]
+    backfills: Sequence[AssetBackfillData]
+
+    def has(self, jobid: str, asset_key: dg.AssetKey, dataid: str) -> bool:
+        """What a backfill has not made yet is its own, also what it comes to later; what failed in it is not."""
+        return dataid in self.dataids.get(jobid, ()) or any(
+            _will_make(one, asset_key, dataid) for one in self.backfills
+        )
+
+
+def active_of(
+    instance: dg.DagsterInstance, sensor: str, begun: Iterable[OpenRun], *, without: str | None = None
+) -> Active:
+    """`without`: a run that asks for itself."""
+    records = instance.get_run_records(dg.RunsFilter(statuses=list(_RUNS), tags={"dagster/sensor_name": sensor}))
+    by_run = {one.external_id: one for one in begun}
+    runs: dict[str, int] = {}
+    dataids: dict[str, set[str]] = {}
+    for record in records:
+        run = record.dagster_run
+        if run.run_id == without:
+            continue
+        if record.start_time is not None and _is_dead(record.start_time, by_run.get(run.run_id)):
+            continue
+        runs[run.job_name] = runs.get(run.job_name, 0) + 1
+        dataids.setdefault(run.job_name, set()).update(dataids_in(run.run_config))
+    backfills = instance.get_backfills(filters=BulkActionsFilter(statuses=list(_BACKFILLS)))
+    return Active(
+        runs=runs,
+        dataids={name: frozenset(ids) for name, ids in dataids.items()},
+        backfills=[one.asset_backfill_data for one in backfills if one.asset_backfill_data is not None],
+    )
+
+
+def _is_dead(started: float, begun: OpenRun | None) -> bool:
+    young = datetime.now(UTC) - datetime.fromtimestamp(started, UTC) < _GRACE
+    return not young and not (begun is not None and begun.works)
+
+
+def _will_make(backfill: AssetBackfillData, asset_key: dg.AssetKey, dataid: str) -> bool:
+    def within(subset: Mapping[dg.AssetKey, dg.PartitionsSubset]) -> bool:
+        return asset_key in subset and dataid in subset[asset_key]
+
+    return (
+        within(backfill.target_subset.partitions_subsets_by_asset_key)
+        and not within(backfill.materialized_subset.partitions_subsets_by_asset_key)
+        and not within(backfill.failed_and_downstream_subset.partitions_subsets_by_asset_key)
+    )

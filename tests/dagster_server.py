@@ -1,0 +1,124 @@
+"""A real web server, daemon and code server, for what only they can show. Stopped by pid."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.dagster_project import Project, project_on
+
+ROOT = Path(__file__).parents[1]
+# For a machine that has much else to do; alone, everything takes a tenth of it.
+PATIENCE_SECONDS = 600
+
+
+@dataclass(kw_only=True)
+class Server:
+    address: str
+    project: Project
+    #: A file with the name of a day makes that day of raw fail.
+    bad: Path
+    environment: dict[str, str]
+    log: Path
+
+    def graphql(self, query: str, **variables: object) -> Any:
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        asked = urllib.request.Request(  # noqa: S310 - our own server
+            f"{self.address}/graphql", body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310
+            found = json.load(answer)
+        assert "errors" not in found, found
+        return found["data"]
+
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "dagster", *arguments]
+        return subprocess.run(
+            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    def backfill(self, assets: list[str], dataids: list[str]) -> str:
+        """As the UI launches it."""
+        answer = self.graphql(
+            """mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
+                 __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }""",
+            params={"assetSelection": [{"path": [one]} for one in assets], "partitionNames": dataids},
+        )["launchPartitionBackfill"]
+        assert answer["__typename"] == "LaunchBackfillSuccess", answer
+        return str(answer["backfillId"])
+
+    def wait_for(self, what: str, condition: Callable[[], bool]) -> None:
+        """The daemon works in loops of seconds; there is nothing to be woken by."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not condition():
+            if time.monotonic() > until:
+                raise AssertionError(f"{what} did not happen in {PATIENCE_SECONDS} s\n{self.log.read_text()[-6000:]}")
+            time.sleep(0.5)
+
+
+@contextmanager
+def dagster_server(url: str, folder: Path, pipeline: Path) -> Iterator[Server]:
+    port, home, bad, log = _free_port(), folder / "dagster_home", folder / "bad", folder / "dagster.log"
+    bad.mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
+        "PYTHONPATH": str(ROOT),
+        "DAGSTER_HOME": str(home),
+        "ODF_DATABASE_URL": url,
+        "ODF_WAREHOUSE": str(folder / "warehouse"),
+        "ODF_SPARK_MASTER": "local[2]",
+        "ODF_SPARK_CONF": '{"spark.sql.shuffle.partitions": "2"}',
+        "ODF_TEST_BAD": str(bad),
+        # Each run starts a Java; a short life is not worth optimising for.
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    with project_on(url, folder, home) as project, log.open("wb") as output:
+        command = [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", str(port), "-f", str(pipeline)]
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True
+        )
+        server = Server(address=f"http://127.0.0.1:{port}", project=project, bad=bad, environment=environment, log=log)
+        try:
+            server.wait_for("the web server's answer", lambda: process.poll() is None and _answers(server))
+            yield server
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(60)
+            finally:
+                # Whatever it started is in its session, and ends with it.
+                _end_session(process.pid)
+
+
+def _answers(server: Server) -> bool:
+    try:
+        loaded = server.graphql("{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }")
+        return bool(loaded["repositoriesOrError"].get("nodes"))
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def _end_session(leader: int) -> None:
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                os.kill(int(status.parent.name), signal.SIGKILL)
+        except (OSError, IndexError):
+            continue
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])

@@ -1,0 +1,304 @@
+"""The sensors: what they start, what they leave alone, what they say, and what they bring together again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from datetime import timedelta
+from itertools import islice
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.sensor_definition import SensorExecutionData
+
+from opendataflow_dagster import LedgerResource, Policy, daily, dataset, external_dataset, ranges, within
+from opendataflow_dagster.model.errors import LedgerUnavailable
+from opendataflow_dagster.model.partitions import monthly
+from opendataflow_dagster.orchestrator import resources
+from opendataflow_dagster.orchestrator.catalogue import Catalogue
+from opendataflow_dagster.orchestrator.config import dataids_in
+from opendataflow_dagster.orchestrator.endings import release
+from opendataflow_dagster.orchestrator.heal import heal_sensor
+from opendataflow_dagster.orchestrator.readiness import readiness_sensor
+from opendataflow_dagster.protocol.claim import claim
+from opendataflow_dagster.protocol.register import plan
+from opendataflow_dagster.protocol.release import fail
+from opendataflow_dagster.protocol.run import begin_run
+from opendataflow_dagster.protocol.throttle import pause, resume, throttle
+from tests.dagster_project import Project
+
+DAYS = daily("2024-01-01", "2024-01-31")
+
+
+def nothing() -> None: ...
+
+
+def consume(raw: object) -> None: ...
+
+
+raw = dataset("raw", partitions=DAYS)(nothing)
+tidy = dataset("tidy", partitions=DAYS)(consume)
+
+
+def day(number: int) -> str:
+    return f"2024-01-{number:02}"
+
+
+def catalogue_of(project: Project) -> Catalogue:
+    assert project.catalogue is not None
+    return project.catalogue
+
+
+def plan_days(project: Project, *numbers: int, jobid: str = "raw") -> None:
+    (job,) = [made for _, made in catalogue_of(project).made if made.jobid == jobid]
+    plan(project.flow.ledger, job, [day(number) for number in numbers])
+
+
+def tick(project: Project, sensor: dg.SensorDefinition | None = None, cursor: str | None = None) -> SensorExecutionData:
+    sensor = sensor or readiness_sensor(catalogue_of(project))
+    context = dg.build_sensor_context(
+        instance=project.instance,
+        cursor=cursor,
+        definitions=project.definitions,
+        resources={"ledger": LedgerResource(patience_seconds=1)},
+    )
+    return sensor.evaluate_tick(context)
+
+
+def heal(project: Project, cursor: str | None = None) -> SensorExecutionData:
+    return tick(project, heal_sensor(catalogue_of(project), grace=timedelta(0)), cursor)
+
+
+def queue(project: Project, request: dg.RunRequest) -> dg.DagsterRun:
+    """What the daemon does with a request, except that nobody starts the run."""
+    assert project.definitions is not None
+    assert request.job_name is not None
+    return project.instance.create_run_for_job(
+        project.definitions.resolve_job_def(request.job_name),
+        run_config=request.run_config,
+        tags={**request.tags, "dagster/sensor_name": "readiness"},
+        status=dg.DagsterRunStatus.NOT_STARTED,
+    )
+
+
+# --- readiness
+
+
+def test_what_can_run_of_all_jobs_starts_in_few_runs_resubmitted_first(project: Project) -> None:
+    project.build(raw, tidy)
+    plan_days(project, 1, 2, 3, 4)
+    project.flow.produce("raw", day(1))
+    project.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s", day(4))
+
+    done = tick(project)
+
+    started = {one.job_name: one.run_config for one in done.run_requests or ()}
+    assert started == {
+        "raw": {"ops": {"make_raw": {"config": {"dataids": [day(4), day(2), day(3)]}}}},
+        "tidy": {"ops": {"make_tidy": {"config": {"dataids": [day(1)]}}}},
+    }
+    assert all(one.run_key is None for one in done.run_requests or ()), "a key would dedupe a later RESUBMIT away"
+
+
+def test_what_a_queued_run_has_is_not_started_again_and_a_dead_run_has_nothing(project: Project) -> None:
+    project.build(raw)
+    plan_days(project, 1, 2)
+    (request,) = tick(project).run_requests or ()
+    run = queue(project, request)
+
+    again = tick(project)
+    assert again.run_requests == []
+    assert "2 chunks can run, and a run or a backfill has them already" in (again.skip_message or "")
+
+    plan_days(project, 3)
+    assert "1 chunks can run, and a run that works takes them along" in (tick(project).skip_message or "")
+    project.flow.type("update dataflow.runnable set since = now() - interval '5 minutes'")
+    (more,) = tick(project).run_requests or ()
+    assert dataids_in(more.run_config) == {day(3)}
+
+    # It was started long ago, and holds no claim: whatever Dagster believes, it is dead.
+    project.flow.type(
+        "update dagster.runs set status = 'STARTED', start_time = extract(epoch from now()) - 1000 where run_id = %s",
+        run.run_id,
+    )
+    (anew,) = tick(project).run_requests or ()
+    assert dataids_in(anew.run_config) == {day(1), day(2), day(3)}
+
+
+def test_a_job_has_at_most_so_many_runs_with_so_many_chunks(project: Project) -> None:
+    project.build(raw)
+    plan_days(project, *range(1, 11))
+
+    requests = tick(project, readiness_sensor(catalogue_of(project), chunks_per_run=3, runs_per_job=2)).run_requests
+
+    assert [len(dataids_in(one.run_config)) for one in requests or ()] == [3, 3]
+
+
+def test_a_paused_or_full_job_starts_nothing_and_the_tick_says_why(project: Project) -> None:
+    project.build(raw)
+    plan_days(project, 1, 2)
+
+    pause(project.flow.ledger, "raw", by="operator", reason="the source is down")
+    assert "2 chunks can run, but the job is paused" in (tick(project).skip_message or "")
+    resume(project.flow.ledger, "raw", by="operator")
+    throttle(project.flow.ledger, "raw", 1, by="operator")
+    claim(project.flow.ledger, "raw", day(1))
+    assert "1 are RUNNING, and its concurrency is 1" in (tick(project).skip_message or "")
+    throttle(project.flow.ledger, "raw", 2, by="operator")
+    assert len(tick(project).run_requests or ()) == 1
+
+
+def test_the_skip_reason_says_what_blocks(project: Project) -> None:
+    project.build(raw, tidy)
+    plan_days(project, 1, 2)
+    fail(project.flow.ledger, claim(project.flow.ledger, "raw", day(1)), "no such mount")
+    project.flow.produce("raw", day(2))
+    shutil.rmtree(project.flow.root / "raw")
+    refused = project.launch("tidy", day(2))
+
+    said = tick(project).skip_message or ""
+
+    assert "INVALID_PATH" in refused.said
+    assert f"raw: 1 FAILED, such as {day(1)} (no such mount)" in said
+    assert f"tidy: 1 INVALID_PATH, such as {day(2)}" in said
+
+
+def test_dynamic_chunks_are_made_known_to_dagster_before_they_run(project: Project) -> None:
+    landing = external_dataset("landing")
+    landed = dataset("landed", inputs={"source": landing})(lambda source: source)
+    project.build(landing, landed)
+    project.flow.announce("landing/delivery 7")
+
+    (request,) = tick(project).run_requests or ()
+
+    assert dataids_in(request.run_config) == {"delivery 7"}
+    assert project.instance.get_dynamic_partitions("landed") == ["delivery 7"]
+
+
+@pytest.mark.parametrize("sensor", ["readiness", "heal"])
+def test_a_sensor_that_cannot_reach_the_database_fails_its_tick(
+    project: Project, sensor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.build(raw)
+    resources.close_ledgers()
+    monkeypatch.setenv("ODF_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
+
+    with pytest.raises(LedgerUnavailable, match="cannot be reached"):
+        tick(project) if sensor == "readiness" else heal(project)
+
+
+def test_ten_datasets_of_ten_thousand_chunks_load_and_tick_quickly(project: Project) -> None:
+    numbers = ranges(0, 9_999, 1)
+    sources = [dataset(f"source{one}", partitions=numbers)(nothing) for one in range(5)]
+    targets = [dataset(f"target{one}", partitions=numbers, inputs={"raw": sources[one]})(consume) for one in range(5)]
+
+    began = time.monotonic()
+    definitions = project.build(*sources, *targets)
+    definitions.get_repository_def().load_all_definitions()
+    loaded = time.monotonic() - began
+    for _, job in catalogue_of(project).made[:5]:
+        plan(project.flow.ledger, job, islice(numbers.all(), 2000))
+    began = time.monotonic()
+    requests = tick(project, readiness_sensor(catalogue_of(project), chunks_per_run=2000, runs_per_job=1)).run_requests
+    ticked = time.monotonic() - began
+
+    assert sum(len(dataids_in(one.run_config)) for one in requests or ()) == 10_000
+    # Generous: the machine that runs this may be busy. bench/tick.py measures.
+    assert loaded < 30
+    assert ticked < 10
+
+
+# --- heal
+
+
+def test_ready_chunks_that_dagster_does_not_know_are_reported_to_it_once(project: Project) -> None:
+    landing = external_dataset("landing", partitions=DAYS)
+    project.build(raw, landing)
+    plan_days(project, 1, 2)
+    project.flow.produce("raw", day(1))
+    project.flow.produce("raw", day(2))
+    project.flow.announce(f"landing/{day(3)}")
+
+    first = heal(project)
+    second = heal(project, first.cursor)
+
+    assert [one for one, _ in project.materializations("raw")] == [day(2), day(1)]
+    assert [one for one, _ in project.materializations("landing")] == [day(3)]
+    assert "told to Dagster: 3" in (first.skip_message or "")
+    assert "told to Dagster: 0" in (second.skip_message or "")
+    project.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s", day(1))
+    project.flow.produce("raw", day(1))
+    assert "told to Dagster: 1" in (heal(project, second.cursor).skip_message or "")
+
+
+def test_what_a_run_has_told_is_not_told_again(project: Project) -> None:
+    @dataset("made", partitions=DAYS)
+    def made(context):  # type: ignore[no-untyped-def]
+        return context.spark.range(1)
+
+    project.build(made)
+    project.launch("made", day(1))
+
+    assert "told to Dagster: 0" in (heal(project).skip_message or "")
+    assert len(project.materializations("made")) == 1
+
+
+def test_chunks_whose_files_are_gone_are_reported_to_the_ledger(project: Project) -> None:
+    project.build(raw, tidy)
+    plan_days(project, 1, 2)
+    project.flow.produce("raw", day(1))
+    lost = project.flow.produce("raw", day(2))
+    shutil.rmtree(project.flow.root / "raw" / f"claim-{lost.claim_id}")
+
+    done = heal(project)
+
+    assert "files gone: 1" in (done.skip_message or "")
+    assert project.flow.status(f"raw/{day(1)}") == "READY"
+    gone = project.flow.chunk(f"raw/{day(2)}")
+    assert gone.status == "FAILED"
+    assert "is missing" in (gone.reason or "") or "cannot be looked into" in (gone.reason or "")
+
+
+def test_claims_of_a_run_that_is_over_are_given_back(project: Project) -> None:
+    project.build(dataset("raw", partitions=DAYS, policy=Policy(lease=timedelta(hours=1)))(nothing))
+    plan_days(project, 1, 2)
+    run = queue(project, dg.RunRequest(job_name="raw", run_config={}, tags={}))
+    run_id = begin_run(project.flow.ledger, "raw", runner="dagster", external_id=run.run_id)
+    claim(project.flow.ledger, "raw", day(1), run_id)
+    assert "dead runs: 0" in (heal(project).skip_message or "")
+
+    project.instance.report_run_failed(run)
+
+    assert "dead runs: 1" in (heal(project).skip_message or "")
+    assert project.flow.status(f"raw/{day(1)}") == "RESUBMIT"
+
+
+def test_the_run_status_sensors_give_back_what_a_dead_run_holds(project: Project) -> None:
+    project.build(raw)
+    plan_days(project, 1, 2)
+    run = queue(project, dg.RunRequest(job_name="raw", run_config={}, tags={}))
+    run_id = begin_run(project.flow.ledger, "raw", runner="dagster", external_id=run.run_id)
+    for number in (1, 2):
+        claim(project.flow.ledger, "raw", day(number), run_id)
+
+    assert release(project.flow.ledger, run, "was cancelled") == 2
+    assert release(project.flow.ledger, run, "was cancelled") == 0
+
+    chunk = project.flow.chunk(f"raw/{day(1)}")
+    assert (chunk.status, chunk.reason) == ("RESUBMIT", f"Dagster's run {run.run_id} was cancelled")
+
+
+def test_chunks_that_need_listed_inputs_or_ask_for_it_are_planned_by_themselves(project: Project) -> None:
+    months = monthly("2024-01-01", "2024-01-01")
+    source = dataset("days", partitions=daily("2024-01-01", "2024-01-03"), planned=True)(nothing)
+    month = dataset("month", partitions=months, inputs={"raw": source}, mapping={"raw": within(months, DAYS)})(consume)
+    project.build(source, month)
+
+    first = heal(project)
+
+    assert "planned: 4" in (first.skip_message or "")
+    assert project.flow.status("days/2024-01-03") == "PENDING"
+    assert project.flow.status("month/2024-01-01") == "PENDING"
+    assert "planned: 0" in (heal(project, first.cursor).skip_message or "")
+    assert json.loads(first.cursor or "{}")["planned"]
