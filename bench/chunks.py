@@ -43,8 +43,8 @@ from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.model.ids import DataId
 from opendataflow_dagster.model.manifest import File, NewManifest
 from opendataflow_dagster.model.partitions import END_OF_TIME
-from opendataflow_dagster.orchestrator.assets import run_config
 from opendataflow_dagster.orchestrator.catalogue import catalogue
+from opendataflow_dagster.orchestrator.config import run_config
 from opendataflow_dagster.orchestrator.resources import SparkResource
 from opendataflow_dagster.protocol.announce import announce
 

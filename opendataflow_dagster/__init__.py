@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .orchestrator.definitions import build_definitions as build_definitions
     from .orchestrator.resources import LedgerResource as LedgerResource
     from .orchestrator.resources import SparkResource as SparkResource
+    from .orchestrator.script import script_dataset as script_dataset
     from .orchestrator.sql import sql_dataset as sql_dataset
 
 _NAMES = {
@@ -48,6 +49,7 @@ _NAMES = {
     "orchestrator.declaration": ("Declaration", "dataset", "external_dataset"),
     "orchestrator.definitions": ("build_definitions",),
     "orchestrator.resources": ("LedgerResource", "SparkResource"),
+    "orchestrator.script": ("script_dataset",),
     "orchestrator.sql": ("sql_dataset",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

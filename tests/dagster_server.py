@@ -21,7 +21,7 @@ from tests.dagster_project import Project, project_on
 
 ROOT = Path(__file__).parents[1]
 # For a machine that has much else to do; alone, everything takes a tenth of it.
-PATIENCE_SECONDS = 600
+PATIENCE_SECONDS = int(os.environ.get("ODF_TEST_PATIENCE", "600"))
 
 
 @dataclass(kw_only=True)

@@ -29,6 +29,7 @@ from opendataflow_dagster import (
     not_null,
     ranges,
     row_count,
+    script_dataset,
     sql_dataset,
     static,
     weekly,
@@ -157,6 +158,8 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     "sql of another catalog": (lambda: [sql_dataset("select * from hive.raw", "made")], "is a path, a function or a"),
     "sql that is no query": (lambda: [sql_dataset("drop table raw", "made")], "is not one query"),
     "sql that cannot be read": (lambda: [sql_dataset("select from from", "made")], "cannot be read"),
+    "a script that there is not": (lambda: [script_dataset("nowhere.sh")], "there is no script nowhere.sh"),
+    "a script that may not run": (lambda: [script_dataset(__file__)], "may not be executed; run: chmod"),
     "sql file that there is not": (lambda: [sql_dataset("nowhere.sql")], "there is no file nowhere.sql"),
 }
 

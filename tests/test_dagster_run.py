@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -331,6 +332,29 @@ def test_sql_reads_tracked_datasets_and_knows_its_chunk(project: Project) -> Non
     assert project.launch_range("summary", day(1), day(2)).success
 
     assert sorted(one for one, _ in project.materializations("summary")) == [day(1), day(2)]
+
+
+def test_an_unchanged_script_makes_its_chunks_and_its_exit_code_is_recorded(project: Project) -> None:
+    script = project.flow.root.parent / "loadbob.sh"
+    script.write_text(
+        "#!/bin/sh\n"
+        'test -n "$raw_location" || exit 3\n'
+        'test "$dataid" != 2024-01-02 || { echo the disk is full >&2; exit 7; }\n'
+        'mkdir -p "$loadbob_location" && echo "$dataid $greeting" > "$loadbob_location/part-0"\n'
+    )
+    script.chmod(0o755)
+    loadbob = script_dataset(script, partitions=DAYS, inputs={"raw": "raw"}, environment={"greeting": "hello"})
+    project.build(source(), loadbob)
+    project.launch_range("raw", day(1), day(2))
+
+    done = project.launch_range("loadbob", day(1), day(2))
+
+    assert not done.success
+    assert "1 of 2 chunks of loadbob were not made: 2024-01-02: FAILED: exit code 7: the disk is full" in done.said
+    ((dataid, told),) = project.materializations("loadbob")
+    assert dataid == day(1)
+    assert told["inputs"] == f"raw/{day(1)} version 1"
+    assert (Path(str(told["location"])) / "part-0").read_text() == f"{day(1)} hello\n"
 
 
 def test_an_external_chunk_without_a_manifest_is_read_as_declared_or_refused_with_the_next_step(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import dagster as dg
 from dagster._core.execution.asset_backfill import AssetBackfillData
@@ -13,6 +14,8 @@ from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 from ..ledger.reports import OpenRun
 from .config import dataids_in
 
+#: The sensor whose runs have their chunks in their configuration.
+SENSOR: Final = "readiness"
 # A run that was started, holds no claim and is older than this is dead, whatever Dagster believes: it has nothing.
 _GRACE = timedelta(minutes=2)
 _RUNS = (
@@ -30,20 +33,19 @@ class Active:
     #: How many runs of the sensor each Job has, and their chunks.
     runs: Mapping[str, int]
     dataids: Mapping[str, frozenset[str]]
-    backfills: Sequence[AssetBackfillData]
+    backfills: Mapping[str, AssetBackfillData]
 
     def has(self, jobid: str, asset_key: dg.AssetKey, dataid: str) -> bool:
         """What a backfill has not made yet is its own, also what it comes to later; what failed in it is not."""
-        return dataid in self.dataids.get(jobid, ()) or any(
-            _will_make(one, asset_key, dataid) for one in self.backfills
-        )
+        return dataid in self.dataids.get(jobid, ()) or bool(self.backfills_with(asset_key, dataid))
+
+    def backfills_with(self, asset_key: dg.AssetKey, dataid: str) -> set[str]:
+        return {name for name, one in self.backfills.items() if _will_make(one, asset_key, dataid)}
 
 
-def active_of(
-    instance: dg.DagsterInstance, sensor: str, begun: Iterable[OpenRun], *, without: str | None = None
-) -> Active:
+def active_of(instance: dg.DagsterInstance, begun: Iterable[OpenRun], *, without: str | None = None) -> Active:
     """`without`: a run that asks for itself."""
-    records = instance.get_run_records(dg.RunsFilter(statuses=list(_RUNS), tags={"dagster/sensor_name": sensor}))
+    records = instance.get_run_records(dg.RunsFilter(statuses=list(_RUNS), tags={"dagster/sensor_name": SENSOR}))
     by_run = {one.external_id: one for one in begun}
     runs: dict[str, int] = {}
     dataids: dict[str, set[str]] = {}
@@ -59,7 +61,9 @@ def active_of(
     return Active(
         runs=runs,
         dataids={name: frozenset(ids) for name, ids in dataids.items()},
-        backfills=[one.asset_backfill_data for one in backfills if one.asset_backfill_data is not None],
+        backfills={
+            one.backfill_id: one.asset_backfill_data for one in backfills if one.asset_backfill_data is not None
+        },
     )
 
 

@@ -70,10 +70,9 @@ def catalogue(declarations: Iterable[Declaration], warehouse: str) -> Catalogue:
 
 
 def _entry(one: Declaration, known: Mapping[DatasetId, Declaration], warehouse: str, chunks_per_run: int) -> Entry:
-    managed = one.compute is not None
     dataset = Dataset(
         datasetid=one.datasetid,
-        location=one.root or (f"{warehouse.rstrip('/')}/{one.datasetid}" if managed else None),
+        location=one.root or (f"{warehouse.rstrip('/')}/{one.datasetid}" if one.is_made_here else None),
         partitions=one.partitions,
         schema_hash=schema_hash(one.schema) if one.schema is not None else None,
         foreign_ready=one.foreign_ready,
@@ -85,7 +84,11 @@ def _entry(one: Declaration, known: Mapping[DatasetId, Declaration], warehouse: 
         description=one.description,
     )
     inputs = tuple(Input(datasetid=source.datasetid, mapping=_mapping(one, source, known)) for source in one.inputs)
-    job = Job(jobid=one.jobid, inputs=inputs, outputs=(one.datasetid,), policy=one.policy) if managed else None
+    job = (
+        Job(jobid=one.jobid, inputs=inputs, outputs=(one.datasetid,), policy=one.policy, environment=one.environment)
+        if one.is_made_here
+        else None
+    )
     return Entry(declaration=one, dataset=dataset, job=job, chunks_per_run=chunks_per_run)
 
 
@@ -109,7 +112,7 @@ def _refuse_twice(declared: Iterable[Declaration]) -> None:
         if one.datasetid in names:
             raise InvalidDefinition(f"DataSet {one.datasetid} has two producers; rename one of them")
         names[one.datasetid] = one
-        if one.compute is not None and producers.setdefault(one.jobid, one) is not one:
+        if one.is_made_here and producers.setdefault(one.jobid, one) is not one:
             raise InvalidDefinition(
                 f"job {one.jobid} makes both {producers[one.jobid].datasetid} and {one.datasetid}; give each a job"
             )

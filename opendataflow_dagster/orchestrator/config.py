@@ -1,4 +1,4 @@
-"""The configuration of a run may name its chunks: any set of them, where Dagster's own tags know only one or a range."""
+"""The configuration of a run may name its chunks: any set of them, where Dagster's tags know only one or a range."""
 
 from __future__ import annotations
 

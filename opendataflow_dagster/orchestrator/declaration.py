@@ -45,11 +45,12 @@ class DeclaredInput:
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """One DataSet. One without `compute` is external: somebody else makes it."""
+    """One DataSet: made by `compute`, or by the script in `command`, or external, which is by somebody else."""
 
     datasetid: DatasetId
     kind: Literal["python", "sql", "script", "external"]
     compute: Compute | None = None
+    command: tuple[str, ...] = ()
     #: What the author wrote, for calls in tests.
     function: Callable[..., object] | None = None
     read: ReadForeign | None = None
@@ -78,12 +79,16 @@ class Declaration:
             raise InvalidDefinition(f"DataSet {self.datasetid} is {self.kind}: it has no function that could be called")
         return self.function(*arguments, **named)
 
+    @property
+    def is_made_here(self) -> bool:
+        return self.kind != "external"
+
     def __post_init__(self) -> None:
-        if self.compute is not None and not re.fullmatch("[A-Za-z0-9_]+", self.datasetid):
+        if self.is_made_here and not re.fullmatch("[A-Za-z0-9_]+", self.datasetid):
             raise InvalidDefinition(
                 f"DataSet {self.datasetid!r} cannot be an asset of Dagster; use letters, digits and _ alone"
             )
-        if self.compute is not None and not re.fullmatch("[A-Za-z0-9_]+", self.jobid):
+        if self.is_made_here and not re.fullmatch("[A-Za-z0-9_]+", self.jobid):
             raise InvalidDefinition(f"job {self.jobid!r} cannot be a job of Dagster; use letters, digits and _ alone")
         if not re.fullmatch("[A-Za-z0-9_]+", self.domain or "_"):
             raise InvalidDefinition(
@@ -196,7 +201,7 @@ def declare_with(
     name: DatasetId,
     kind: Literal["python", "sql", "script"],
     parameters: Sequence[str],
-    compute: Compute,
+    compute: Compute | None,
     options: Options,
     function: Callable[..., object] | None = None,
 ) -> Declaration:

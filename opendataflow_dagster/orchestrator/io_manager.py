@@ -33,12 +33,12 @@ from ..protocol.run import begin_run, end_run
 from ..protocol.throttle import room
 from ..warehouse import parquet
 from . import metadata
-from .active import active_of
+from .active import SENSOR, active_of
 from .catalogue import Catalogue, Entry
 from .events import EventWriter, Materialized, Origin, write_planned
 from .produce import Made, Outcome, Producer, patiently
 from .resources import LedgerResource, SparkResource
-from .trigger import trigger_of
+from .trigger import Trigger, trigger_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _WAIT_SECONDS = 120.0
 _PAUSE_SECONDS = 1.0
 _SHOWN = 10
-# A run of the sensor takes along what becomes runnable meanwhile, until it has had so many chunks.
+# A run takes along what becomes runnable meanwhile, until it has had so many chunks.
 _TAKEN_ALONG = 2500
 
 
@@ -111,7 +111,7 @@ class DatasetIOManager(dg.ConfigurableIOManager):
         producer = self._producer(work, ledger, run_id, events, step)
         outcome = producer.run([one for one in work.dataids if one not in satisfied])
         seen = set(work.dataids)
-        while trigger.sensor and (more := _came_meanwhile(work, ledger, step, trigger.sensor, seen)):
+        while more := _came_meanwhile(work, ledger, step, trigger, seen):
             write_planned(step.instance, work.entry.asset_key, more, origin_of(step))
             seen.update(more)
             outcome.add(producer.run(more))
@@ -175,18 +175,24 @@ def origin_of(step: StepExecutionContext) -> Origin:
 
 
 def _came_meanwhile(
-    work: Work, ledger: Ledger, step: StepExecutionContext, sensor: str, seen: set[DataId]
+    work: Work, ledger: Ledger, step: StepExecutionContext, trigger: Trigger, seen: set[DataId]
 ) -> list[DataId]:
-    """What became runnable while we worked: a run that is there is cheaper than one that must start."""
+    """What became runnable while we worked, and is ours too: a run that is there is cheaper than one that must start.
+
+    A run of the sensor takes along what nobody has; one of a backfill, what the same backfill will come to.
+    """
+    wanted = {trigger.backfill} if trigger.backfill else set()
+    if trigger.sensor != SENSOR and not wanted:
+        return []
     if len(seen) >= _TAKEN_ALONG or room(ledger, work.job.jobid).free == 0:
         return []
     with ledger.statement() as statement:
         can_run = what_can_run(statement, [work.job.jobid], _TAKEN_ALONG).get(work.job.jobid, {})
         if not (new := [one for one in can_run if one not in seen]):
             return []
-        begun = open_runs(statement, [work.job.jobid])
-    active = active_of(step.instance, sensor, begun, without=step.run_id)
-    return [one for one in new if not active.has(work.job.jobid, work.entry.asset_key, one)]
+        active = active_of(step.instance, open_runs(statement, [work.job.jobid]), without=step.run_id)
+    taken = active.dataids.get(work.job.jobid, ())
+    return [one for one in new if one not in taken and active.backfills_with(work.entry.asset_key, one) == wanted]
 
 
 @contextmanager

@@ -6,6 +6,7 @@ answers; whatever ends the run itself gives all claims back at once.
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +24,10 @@ from ..ledger.registry import Room
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, OpenDataFlowError
 from ..model.ids import DataId, DatasetId, RunId
-from ..model.manifest import NewManifest
+from ..model.manifest import Manifest, NewManifest
 from ..model.verdict import Code, Verdict
 from ..protocol.claim import claim_many
+from ..protocol.process import Stop
 from ..protocol.publish import publish
 from ..protocol.release import fail
 from ..protocol.throttle import room
@@ -34,6 +36,7 @@ from ..warehouse.failures import cause, refuse_dead_session
 from .chunk import ChunkContext, Inputs, frame_of
 from .declaration import Declaration, ReadForeign
 from .leases import Leases
+from .script import make_with_script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +55,7 @@ class Made:
     """A chunk that was published."""
 
     claim: Claim
-    manifest: NewManifest
+    manifest: NewManifest | Manifest
     publication: Publication
     seconds: float
 
@@ -102,6 +105,9 @@ class Producer:
     #: Is called once for each published chunk, from the run's own thread.
     published: Callable[[Made], None]
 
+    #: Ends the scripts that run.
+    stop: Stop = field(default_factory=Stop)
+
     @cached_property
     def spark(self) -> SparkSession:
         return self.engine()
@@ -124,6 +130,7 @@ class Producer:
                         self._note(outcome, working.pop(one).dataid, one.result())
         except BaseException:
             # The claims are given back already; who still computes would only hold up the process.
+            self.stop.get(signal.SIGTERM)
             if "spark" in vars(self):
                 with suppress(Exception):
                     self.spark.interruptTag(tag)
@@ -157,9 +164,8 @@ class Producer:
 
     def _make(self, claim: Claim, leases: Leases, tag: str) -> Made | str | None:
         """The published chunk, the reason of its failure, or None when the claim was lost. Raises to end the run."""
-        self.spark.addTag(tag)
         try:
-            made = self._publish(claim, leases)
+            made = self._run_script(claim) if self.declaration.command else self._publish(claim, leases, tag)
         except ClaimLost:
             made = None
         except Exception as error:  # the author's, or Spark's, or a check's: it belongs to this chunk alone
@@ -169,8 +175,21 @@ class Producer:
         leases.let_go(claim)
         return made
 
-    def _publish(self, claim: Claim, leases: Leases) -> Made | str | None:
+    def _run_script(self, claim: Claim) -> Made | str:
+        """It is published or failed by the verb that runs scripts."""
         began = monotonic()
+        made = make_with_script(self.ledger, self.declaration, claim, self.stop)
+        if isinstance(made, str):
+            self.log.error(f"{self.declaration.datasetid}/{claim.dataid} FAILED: {made}")
+            return f"FAILED: {made}"
+        publication = Publication(
+            claim_id=claim.claim_id, datasetid=made.datasetid, manifest_id=made.manifest_id, version=made.version
+        )
+        return Made(claim=claim, manifest=made, publication=publication, seconds=monotonic() - began)
+
+    def _publish(self, claim: Claim, leases: Leases, tag: str) -> Made | None:
+        began = monotonic()
+        self.spark.addTag(tag)
         manifest = self._stage(claim)
         if leases.is_lost(claim):
             return None
@@ -196,7 +215,8 @@ class Producer:
         )
 
     def _fail(self, claim: Claim, error: Exception) -> str | None:
-        refuse_dead_session(self.spark, error, f"chunk {claim.dataid}")
+        if "spark" in vars(self):
+            refuse_dead_session(self.spark, error, f"chunk {claim.dataid}")
         reason = str(error) if isinstance(error, OpenDataFlowError) else cause(error)
         self.log.error(f"{self.declaration.datasetid}/{claim.dataid} FAILED: {reason}", exc_info=error)
         try:

@@ -13,13 +13,12 @@ from ..ledger.database import Ledger
 from ..ledger.reports import Blocked, open_runs, what_blocks, what_can_run
 from ..model.ids import DataId, JobId
 from ..protocol.throttle import room
-from .active import active_of
+from .active import SENSOR, active_of
 from .assets import job_of
 from .catalogue import Catalogue, Entry
 from .config import run_config
 from .resources import LedgerResource
 
-NAME = "readiness"
 # A run of this sensor goes on with what becomes runnable while it works; what it does not come to so soon gets another.
 _TAKEN_ALONG_SECONDS = 60.0
 
@@ -30,7 +29,7 @@ def readiness_sensor(
     entries = {job.jobid: one for one, job in found.made}
 
     @dg.sensor(
-        name=NAME,
+        name=SENSOR,
         jobs=[job_of(one, job) for one, job in found.made],
         minimum_interval_seconds=interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -43,7 +42,7 @@ def readiness_sensor(
         if not can_run:
             return dg.SensorResult(skip_reason=_why_nothing(store, jobids, {}))
         with store.statement() as statement:
-            active = active_of(context.instance, NAME, open_runs(statement, jobids))
+            active = active_of(context.instance, open_runs(statement, jobids))
         requests: list[dg.RunRequest] = []
         notes: dict[JobId, str] = {}
         for jobid, dataids in can_run.items():

@@ -19,6 +19,7 @@ from ..model.errors import ClaimLost, InvalidDefinition
 from ..model.ids import ChunkKey, dataset_id
 from ..model.manifest import Manifest
 from ..protocol.environment import provision
+from ..protocol.process import Stop
 from ..protocol.script import log_path, run_script
 from .declaration import Declaration, Options, declare_with
 
@@ -33,7 +34,7 @@ def script_dataset(
 ) -> Declaration:
     """Declare the DataSet that this script makes, chunk by chunk; the Job has the script's name unless given another.
 
-    It finds `dataid` and, for each DataSet, `<datasetid>_location` and its other columns in its environment, and writes into
+    Its environment has `dataid` and, for each DataSet, `<datasetid>_location` and its other columns; it writes into
     `<its own datasetid>_location`. `inputs` names what it reads: {"raw": "raw"}.
     """
     path = Path(script)
@@ -42,15 +43,15 @@ def script_dataset(
     if not os.access(path, os.X_OK):
         raise InvalidDefinition(f"the script {path} may not be executed; run: chmod +x {path}")
     if options.get("checks") or options.get("schema"):
-        raise InvalidDefinition(f"DataSet {name or path.stem}: a script's rows are its own; let its consumer check them")
+        raise InvalidDefinition(
+            f"DataSet {name or path.stem}: a script's rows are its own; let its consumer check them"
+        )
     named = dataset_id(name or path.stem)
     declared = declare_with(named, "script", tuple(options.get("inputs", {})), None, options)
-    return replace(
-        declared, command=(str(path.resolve()), *arguments), environment={**(environment or {})}
-    )
+    return replace(declared, command=(str(path.resolve()), *arguments), environment={**(environment or {})})
 
 
-def make_with_script(ledger: Ledger, declaration: Declaration, claim: Claim) -> Manifest | str:
+def make_with_script(ledger: Ledger, declaration: Declaration, claim: Claim, stop: Stop) -> Manifest | str:
     """The version that the script made, or why there is none. ClaimLost: somebody else has the chunk now."""
     found = provision(ledger, declaration.jobid)
     found.refuse_too_much(declaration.command)
@@ -62,6 +63,7 @@ def make_with_script(ledger: Ledger, declaration: Declaration, claim: Claim) -> 
         log_path=log_path(home() / "logs", claim),
         places=found.places(claim),
         secrets=found.secrets,
+        stop=stop,
     )
     if outcome.result == "lost":
         raise ClaimLost([claim], "publish")

@@ -22,8 +22,9 @@ class Trigger:
     by: str
     #: When a person asked; None: it was no person.
     requested: datetime | None
-    #: The sensor that started it.
+    #: The sensor or the backfill that started it.
     sensor: str | None = None
+    backfill: str | None = None
 
 
 def trigger_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Trigger:
@@ -34,7 +35,7 @@ def trigger_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Trigger:
     name = run.tags.get("user", "dagster")
     if (backfill_id := run.tags.get(_BACKFILL)) and (backfill := instance.get_backfill(backfill_id)):
         asked = datetime.fromtimestamp(backfill.backfill_timestamp, UTC)
-        return Trigger(by=f"{name} backfill {backfill_id}", requested=asked)
+        return Trigger(by=f"{name} backfill {backfill_id}", requested=asked, backfill=backfill_id)
     record = instance.get_run_record_by_id(run.run_id)
     # A run that is not recorded has just begun.
     asked = record.create_timestamp if record else datetime.now(UTC)
