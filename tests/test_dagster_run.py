@@ -19,6 +19,7 @@ from opendataflow_dagster import (
     external_dataset,
     monthly,
     row_count,
+    script_dataset,
     sql_dataset,
     within,
 )
