@@ -346,6 +346,7 @@ COLUMN = {
     "runnable": "blocked",
     "status_transition": "old_status",
     "verdict": "ready",
+    "version_sweep": "by",
 }
 
 

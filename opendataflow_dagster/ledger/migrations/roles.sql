@@ -34,6 +34,7 @@ begin
     grant insert, update, delete on dataflow.datastatus to dataflow_operator, dataflow_admin;
     grant insert, update, delete on dataflow.chunk_input, dataflow.job_run, dataflow.job_control, dataflow.reported to dataflow_operator, dataflow_admin;
     grant insert on dataflow.data_manifest, dataflow.verdict to dataflow_operator, dataflow_admin;
+    grant insert, update on dataflow.version_sweep to dataflow_operator, dataflow_admin;
     grant update, delete on dataflow.runnable to dataflow_operator, dataflow_admin;
     grant execute on function dataflow.settle_runnable(text[], text[]), dataflow.rebuild_runnable(text[]) to dataflow_operator, dataflow_admin;
     grant usage on all sequences in schema dataflow to dataflow_operator, dataflow_admin;

@@ -1,0 +1,45 @@
+-- name: root_of
+-- Where a DataSet's chunks lie.
+select d.location from dataflow.dataset d where d.datasetid = %(datasetid)s
+
+-- name: versions_to_drop
+-- What retention does not keep: for a rehearsal.
+select m.* from dataflow.versions_to_drop(%(datasetid)s, %(versions)s::int, %(time)s::interval, %(grace)s::interval) m
+ order by m.manifest_id
+
+-- name: drop_versions
+-- Decide that these versions lose their files.
+select dataflow.drop_versions(%(datasetid)s, %(versions)s::int, %(time)s::interval, %(grace)s::interval, %(by)s) as decided
+
+-- name: versions_being_dropped
+-- Decided, by us or by someone who died, and not done. Whatever someone typed, files that are current or read stay.
+select m.* from dataflow.version_sweep w join dataflow.data_manifest m on m.manifest_id = w.manifest_id
+ where w.removed is null and m.datasetid = %(datasetid)s
+   and not exists (select from dataflow.datastatus s join dataflow.data_manifest k on k.manifest_id = s.manifest_id
+                    where s.datasetid = m.datasetid and s.dataid = m.dataid and k.location = m.location)
+ order by m.manifest_id
+
+-- name: versions_dropped
+-- Their files are gone.
+update dataflow.version_sweep w set removed = clock_timestamp() where w.manifest_id = any (%(manifest_ids)s) and w.removed is null
+
+-- name: outcomes_of_claims
+-- What became of the claims whose folders were found: LIVE, LANDED, SWEPT, NOT_LANDED (it ended without a version),
+-- or UNKNOWN: this ledger gave no such claim for that chunk. One statement, so one moment.
+select g.claim_id, g.dataid,
+       case when live.found then 'LIVE'
+            when landed.swept then 'SWEPT'
+            when landed.swept is not null then 'LANDED'
+            when gone.ended is not null then 'NOT_LANDED'
+            else 'UNKNOWN' end as outcome,
+       coalesce(gone.ended < now() - %(failed)s::interval, false) as is_old
+  from unnest(%(dataids)s::text[], %(claim_ids)s::bigint[], %(locations)s::text[]) as g(dataid, claim_id, location)
+ cross join lateral (select exists (select from dataflow.datastatus s
+                                     where s.datasetid = %(datasetid)s and s.dataid = g.dataid and s.claim_id = g.claim_id) as found) live
+ cross join lateral (select bool_and(w.removed is not null) as swept
+                       from dataflow.data_manifest m left join dataflow.version_sweep w on w.manifest_id = m.manifest_id
+                      where m.datasetid = %(datasetid)s and m.dataid = g.dataid
+                        and (m.claim_id = g.claim_id or m.location = g.location)) landed
+ cross join lateral (select max(e.at) as ended
+                       from dataflow.chunk_event e
+                      where e.datasetid = %(datasetid)s and e.dataid = g.dataid and e.locktype = 'OUT' and e.claim_id = g.claim_id) gone
