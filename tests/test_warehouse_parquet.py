@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, desc, udf
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from opendataflow_dagster.model.checks import Check
 from opendataflow_dagster.model.errors import (
     IncompatibleSchema,
     InvalidInput,
@@ -20,51 +17,17 @@ from opendataflow_dagster.model.errors import (
     InvalidName,
     StageFailed,
 )
-from opendataflow_dagster.model.ids import ClaimId, DataId, DatasetId, JobId, ManifestId
-from opendataflow_dagster.model.manifest import Manifest, NewManifest
+from opendataflow_dagster.model.ids import ClaimId, DataId
 from opendataflow_dagster.warehouse.location import decoded, encoded
 from opendataflow_dagster.warehouse.parquet import read, schema_hash, stage
 from opendataflow_dagster.warehouse.placement import misplaced
-
-_claims = iter(range(1, 10_000))
-
-
-def staged(
-    frame: DataFrame, root: Path, dataid: str = "d", checks: Sequence[Check] = (), schema: StructType | None = None
-) -> NewManifest:
-    return stage(
-        frame, root=str(root), dataid=DataId(dataid), claim_id=ClaimId(next(_claims)), checks=checks, schema=schema
-    )
-
-
-def version(made: NewManifest, dataid: str = "d", version: int = 1) -> Manifest:
-    """As the ledger gives it back."""
-    return Manifest(
-        manifest_id=ManifestId(version),
-        datasetid=DatasetId("set"),
-        dataid=DataId(dataid),
-        version=version,
-        jobid=JobId("job"),
-        location=made.location,
-        files=made.files,
-        bytes=made.bytes,
-        row_count=made.row_count,
-        schema_hash=made.schema_hash,
-        content_digest=made.content_digest,
-        checks=made.checks,
-        inputs=(),
-        published=datetime.now(UTC),
-    )
+from tests.warehouse import claims, rows, staged, version
 
 
 def _ddl(text: str) -> StructType:
     found = StructType.fromDDL(text)
     assert isinstance(found, StructType)
     return found
-
-
-def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in frame.collect()), key=repr)
 
 
 def test_the_manifest_says_what_is_there(spark: SparkSession, tmp_path: Path) -> None:
@@ -319,7 +282,7 @@ def test_different_dataids_have_different_folders() -> None:
 def test_a_root_may_be_an_url_or_relative(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for root in (tmp_path.as_uri(), "relative"):
         monkeypatch.chdir(tmp_path)
-        made = stage(spark.range(1), root=root, dataid=DataId("d"), claim_id=ClaimId(next(_claims)))
+        made = stage(spark.range(1), root=root, dataid=DataId("d"), claim_id=ClaimId(next(claims)))
         assert made.location.startswith(f"{root}/d/")
         assert misplaced(made.location, made.files) is None
         assert rows(read(spark, [version(made)])) == [(0,)]

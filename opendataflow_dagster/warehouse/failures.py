@@ -33,6 +33,4 @@ def cause(error: BaseException) -> str:
 
 def refuse_dead_session(spark: SparkSession, error: BaseException, what: str) -> None:
     if not is_alive(spark):
-        raise SparkUnavailable(
-            f"Spark went away while {what} was written ({cause(error)}); it runs again with a new session"
-        ) from error
+        raise SparkUnavailable(f"{what}: Spark went away ({cause(error)}); it runs again with a new session") from error

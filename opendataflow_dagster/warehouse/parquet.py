@@ -51,14 +51,9 @@ def stage(
     if not isinstance(root, str) or not hasattr(frame, "observe"):
         raise InvalidInput(f"chunk {dataid} cannot be staged from {type(frame).__name__}; give a Spark DataFrame")
     chunk = f"chunk {dataid} (claim {claim_id})"
-    refuse_repeated(checks, chunk)
-    if schema is not None:
-        frame = _as_declared(frame, schema, chunk)
-        checks = (*checks, *_declared_not_null(frame, schema, checks))
-    if twice := repeated(frame.schema):
-        raise IncompatibleSchema(f"{chunk} has the columns {', '.join(twice)}, which are one to Spark; rename them")
-    plan = measured(frame.schema, checks)
     location = folder_of(root, dataid, claim_id)
+    refuse_repeated(checks, chunk)
+    frame, plan = _planned(frame, schema, checks, chunk)
     observation = Observation()
     try:
         observed = frame.observe(observation, expr(plan.expression))
@@ -67,7 +62,7 @@ def stage(
         metrics = observation.get[MEASURES].asDict()
         files = written_files(location)
     except Exception as error:  # Spark's, the author's function inside of it, or the file system's
-        _fail(error, frame, plan, chunk, location)
+        _fail(error, frame, plan.checks, f"{chunk} could not be written to {location}")
     _known_schemas[plan.schema_hash] = plan.schema
     return NewManifest(
         location=location,
@@ -88,6 +83,22 @@ def read(spark: SparkSession, manifests: Sequence[Manifest], schema: StructType 
         return spark.createDataFrame([], wanted)
     paths = [path for one in manifests for path in _paths(one.location, one.files)]
     return _parquet(spark, paths, wanted)
+
+
+def _planned(
+    frame: DataFrame, schema: StructType | None, checks: Sequence[Check], chunk: str
+) -> tuple[DataFrame, Measured]:
+    """The frame as it is to be written, and what is to be measured of it."""
+    try:
+        found = frame.schema
+    except Exception as error:  # with Connect, an author's mistake shows only now
+        _fail(error, frame, (), f"{chunk} has no schema")
+    if twice := repeated(found):
+        raise IncompatibleSchema(f"{chunk} has the columns {', '.join(twice)}, which are one to Spark; rename them")
+    if schema is not None:
+        frame = _as_declared(frame, schema, chunk)
+        checks = (*checks, *_declared_not_null(frame, schema, checks))
+    return frame, measured(frame.schema, checks)
 
 
 def _as_declared(frame: DataFrame, declared: StructType, chunk: str) -> DataFrame:
@@ -182,17 +193,15 @@ def _parquet(spark: SparkSession, paths: Sequence[str], schema: StructType | Non
         raise
 
 
-def _fail(error: Exception, frame: DataFrame, plan: Measured, chunk: str, location: str) -> NoReturn:
-    refuse_dead_session(frame.sparkSession, error, chunk)
+def _fail(error: Exception, frame: DataFrame, checks: Sequence[Check], what: str) -> NoReturn:
+    refuse_dead_session(frame.sparkSession, error, what)
     if condition(error) == "PATH_ALREADY_EXISTS":
-        raise StageFailed(f"{chunk}: {location} is there already; a claim writes once, so claim it anew") from error
+        raise StageFailed(f"{what}: it is there already; a claim writes once, so claim it anew") from error
     if isinstance(error, AnalysisException | ParseException):
-        for check in plan.checks:
+        for check in checks:
             if (alone := check_expression(check)) and (said := _misunderstood(frame, alone)):
-                raise InvalidDefinition(
-                    f"{chunk}: the check {check.name} cannot be asked: {said}; correct it"
-                ) from error
-    raise StageFailed(f"{chunk} could not be written to {location}: {cause(error)}") from error
+                raise InvalidDefinition(f"{what}: check {check.name} cannot be asked: {said}; correct it") from error
+    raise StageFailed(f"{what}: {cause(error)}") from error
 
 
 def _misunderstood(frame: DataFrame, expression: str) -> str | None:

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -115,9 +116,7 @@ def is_alive(spark: SparkSession) -> bool:
     """Does it answer? A driver that was killed, a stopped session and a restarted server do not."""
     try:
         if _is_remote(spark):
-            host, port = spark.client.host.rpartition(":")[::2] if ":" in spark.client.host else (spark.client.host, "")
-            # Connect would try again for minutes; a closed port says it at once.
-            socket.create_connection((host, int(port or 15002)), timeout=5).close()
+            _knock(f"sc://{spark.client._builder.endpoint}")
             return bool(spark.version)
         return spark.sparkContext.defaultParallelism > 0
     except Exception:  # whatever it is, it is no answer
@@ -129,6 +128,7 @@ def _make(settings: SparkSettings) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     try:
         if settings.remote is not None:
+            _knock(settings.remote)
             spark = SparkSession.builder.remote(settings.remote).appName(settings.app_name).create()
             for key, value in settings.all_conf.items():
                 spark.conf.set(key, value)
@@ -141,6 +141,12 @@ def _make(settings: SparkSettings) -> SparkSession:
         raise SparkUnavailable(
             f"no Spark session at {where} ({said}); start it, install Java 17 or newer, or correct the settings"
         ) from error
+
+
+def _knock(remote: str) -> None:
+    """Connect would try again for minutes; a closed port says it at once."""
+    parts = urlsplit(remote)
+    socket.create_connection((parts.hostname, parts.port or 15002), timeout=10).close()
 
 
 def _forget(spark: SparkSession) -> None:

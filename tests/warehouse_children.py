@@ -1,0 +1,147 @@
+"""Processes that the tests of Spark sessions start: a session belongs to a process, and these are killed or cut off.
+
+Each takes its root and says what it saw as JSON, on the last line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.sql.functions import udf
+from pyspark.sql.types import StructType
+
+from opendataflow_dagster.model.checks import between, not_null, unique
+from opendataflow_dagster.model.errors import InvalidDefinition, OpenDataFlowError
+from opendataflow_dagster.model.ids import DatasetId
+from opendataflow_dagster.warehouse.catalog import refresh
+from opendataflow_dagster.warehouse.parquet import read
+from opendataflow_dagster.warehouse.session import is_alive, session
+from tests.warehouse import rows, staged, version
+
+
+def through_connect(root: Path) -> dict[str, object]:
+    """Everything that the warehouse does, through a server."""
+    spark = session()
+    frame = spark.range(10).selectExpr("id", "id % 3 as k", "map('a', id) as m")
+    made = staged(frame, root, "d:1", [unique("id"), unique("k"), between("id", 0, 8), not_null("k")])
+    empty = staged(frame.where("id < 0"), root, "d:2")
+    name = refresh(spark, DatasetId("set"), [version(made, "d:1"), version(empty, "d:2")])
+    said = []
+    for broken in (frame.selectExpr("1 / id as a"), frame.selectExpr("id as a", "id as A")):
+        try:
+            staged(broken, root)
+        except OpenDataFlowError as error:
+            said.append(f"{type(error).__name__}: {error}")
+    try:
+        staged(frame, root, checks=[between("k", "a", "b"), not_null("nosuch")])
+    except InvalidDefinition as error:
+        said.append(f"{type(error).__name__}: {error}")
+    return {
+        "session": type(spark).__module__,
+        "same": session() is spark,
+        "rows": made.row_count,
+        "digest": made.content_digest,
+        "checks": {one.name: [one.passed, one.detail] for one in made.checks},
+        "read": rows(read(spark, [version(made, "d:1"), version(empty, "d:2")]).select("id", "k")),
+        "empty": [empty.row_count, read(spark, [version(empty)]).count()],
+        "none": read(spark, [], frame.schema).count(),
+        "table": rows(spark.sql(f"select count(*), max(dataid) from {name}")),
+        "said": said,
+        "zone": spark.conf.get("spark.sql.session.timeZone"),
+    }
+
+
+def without_its_server(root: Path) -> dict[str, object]:
+    """The server is killed by the test as soon as this process says that it has a session."""
+    spark = session()
+    frame = spark.range(3)
+    (root / "connected").touch()
+    _wait_for(root / "killed")
+    found: dict[str, object] = {"alive": is_alive(spark)}
+    try:
+        session()
+    except OpenDataFlowError as error:
+        found["said"] = f"{type(error).__name__}: {error}"
+    found["frame"] = str(type(frame).__module__)
+    return found
+
+
+def survives_its_driver(root: Path) -> dict[str, object]:
+    spark = session()
+    staged(spark.range(3), root, "before")
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    frame = spark.range(3)
+    gateway.proc.send_signal(signal.SIGKILL)
+    gateway.proc.wait()
+    found: dict[str, object] = {}
+    try:
+        staged(frame, root, "cut off")
+    except OpenDataFlowError as error:
+        found["said"] = f"{type(error).__name__}: {error}"
+        found["retryable"] = error.retryable
+    again = session()
+    made = staged(again.range(3), root, "after")
+    found |= {"new": again is not spark, "rows": rows(read(again, [version(made)])), "same": session() is again}
+    again.stop()
+    found["after stop"] = session().range(5).count()
+    return found
+
+
+def on_a_cluster(root: Path) -> dict[str, object]:
+    """Each task says that it has begun, and goes on when the test says so."""
+    spark = session()
+    marks = root / "marks"
+    marks.mkdir()
+    go = root / "go"
+
+    @udf("long")
+    def waited(number: int) -> int:
+        if not go.exists():
+            (marks / str(os.getpid())).touch()
+            _wait_for(go)
+        return number * 2
+
+    frame = spark.range(0, 1000, numPartitions=6).select("id", waited("id").alias("twice"))
+    declared = StructType.fromDDL("id long, twice long")
+    assert isinstance(declared, StructType)
+    made = staged(frame, root / "set", "d", [unique("id")], declared)
+    back = read(spark, [version(made)])
+    return {
+        "rows": made.row_count,
+        "files": len(made.files),
+        "digest": made.content_digest,
+        "check": [made.checks[0].passed, made.checks[0].detail],
+        "sums": rows(back.selectExpr("count(1)", "count(distinct id)", "sum(id)", "sum(twice)")),
+        "left": sorted(path.name for path in Path(made.location).iterdir() if path.name[0] not in "._"),
+        "recorded": sorted(file.path for file in made.files),
+        "temporary": (Path(made.location) / "_temporary").exists(),
+    }
+
+
+def _wait_for(path: Path) -> None:
+    until = time.monotonic() + 60
+    while not path.exists():
+        if time.monotonic() > until:
+            raise TimeoutError(path)
+        time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    try:
+        answer = globals()[sys.argv[1]](Path(sys.argv[2]))
+        sys.stdout.write("\n" + json.dumps(answer) + "\n")
+        code = 0
+    except BaseException:
+        traceback.print_exc(file=sys.stdout)
+        code = 1
+    sys.stdout.flush()
+    # Whatever Spark would still say to a server that is gone, nobody waits for it.
+    os._exit(code)
