@@ -18,7 +18,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pyspark import SparkContext
@@ -116,7 +116,8 @@ def is_alive(spark: SparkSession) -> bool:
     """Does it answer? A driver that was killed, a stopped session and a restarted server do not."""
     try:
         if _is_remote(spark):
-            _knock(f"sc://{spark.client._builder.endpoint}")
+            builder: Any = spark.client._builder
+            _knock(f"sc://{builder.endpoint}")
             return bool(spark.version)
         return spark.sparkContext.defaultParallelism > 0
     except Exception:  # whatever it is, it is no answer
