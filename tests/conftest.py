@@ -35,7 +35,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     """One for all tests of the process: starting Spark costs seconds."""
-    return session(SparkSettings(master="local[2]", conf={"spark.sql.shuffle.partitions": "2"}))
+    # The second compiler is not worth its work for tests of seconds.
+    quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    return session(SparkSettings(master="local[2]", conf=quick))
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,10 @@ from opendataflow_dagster.warehouse.session import SparkSettings, session
 from tests.warehouse import staged
 
 _SPARK_HOME = Path(pyspark.__file__).parent
-_LIMIT = 180.0
+# A machine that is busy with other things takes its time to start six JVMs.
+_LIMIT = 300.0
+# They do not live long enough for the second compiler to be worth its work.
+_SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Processes:
@@ -39,7 +42,7 @@ class Processes:
             "SPARK_HOME": str(_SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "512m",
-            "SPARK_DAEMON_JAVA_OPTS": "-Dspark.master.rest.enabled=false",
+            "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {_SHORT_LIFE}",
             "SPARK_WORKER_DIR": str(self._folder / "work"),
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]),
@@ -122,7 +125,6 @@ def test_spark_connect_does_all_that_a_session_of_our_own_does(
 ) -> None:
     server, remote = connect_server(processes)
     child = processes.child("through_connect", tmp_path, ODF_SPARK_REMOTE=remote)
-    doomed = processes.child("without_its_server", tmp_path, ODF_SPARK_REMOTE=remote)
     found = processes.answer("through_connect", child)
     assert found["session"] == "pyspark.sql.connect.session"
     assert found["same"] is True
@@ -144,6 +146,7 @@ def test_spark_connect_does_all_that_a_session_of_our_own_does(
     assert twice.startswith("IncompatibleSchema: chunk d (claim ")
     assert "not_null(nosuch) is about nosuch" in unknown
     # A server that is killed is known to be gone, at once.
+    doomed = processes.child("without_its_server", tmp_path, ODF_SPARK_REMOTE=remote)
     wait_until(lambda: (tmp_path / "connected").exists(), "the second client")
     server.kill()
     server.wait()
@@ -154,7 +157,8 @@ def test_spark_connect_does_all_that_a_session_of_our_own_does(
 
 
 def test_a_driver_that_is_killed_is_replaced(processes: Processes, tmp_path: Path) -> None:
-    child = processes.child("survives_its_driver", tmp_path, ODF_SPARK_MASTER="local[2]")
+    conf = json.dumps({"spark.driver.extraJavaOptions": _SHORT_LIFE})
+    child = processes.child("survives_its_driver", tmp_path, ODF_SPARK_MASTER="local[2]", ODF_SPARK_CONF=conf)
     found = processes.answer("survives_its_driver", child)
     assert found["said"].startswith("SparkUnavailable: chunk cut off (claim 2)")
     assert "Spark went away" in found["said"]
@@ -177,6 +181,8 @@ def test_a_worker_killed_in_the_middle_of_a_chunk_loses_nothing(
     first, _ = (processes.start(f"worker{number}", *worker) for number in (1, 2))
     conf = {
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": _SHORT_LIFE,
+        "spark.driver.extraJavaOptions": _SHORT_LIFE,
         "spark.executor.cores": 1,
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": False,
@@ -188,9 +194,9 @@ def test_a_worker_killed_in_the_middle_of_a_chunk_loses_nothing(
     def begun() -> list[int]:
         return [int(mark.name) for mark in marks.iterdir()] if marks.is_dir() else []
 
-    wait_until(lambda: len(begun()) == 2 or child.poll() is not None, "a task on each worker")
+    wait_until(lambda: len(begun()) >= 2 or child.poll() is not None, "a task on each worker")
     both = begun()
-    assert len(both) == 2
+    assert len(both) >= 2
     assert all(lives(pid) for pid in both)
     first.send_signal(signal.SIGKILL)
     wait_until(lambda: not all(lives(pid) for pid in both), "the task of the killed worker is gone")

@@ -127,7 +127,7 @@ def on_a_cluster(root: Path) -> dict[str, object]:
 
 
 def _wait_for(path: Path) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not path.exists():
         if time.monotonic() > until:
             raise TimeoutError(path)
