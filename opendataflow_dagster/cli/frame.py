@@ -23,18 +23,22 @@ FAILURE_EXIT = OpenDataFlowError.exit_code
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are named here and imported on use: name -> "module:attribute"."""
+    """A group whose commands are named here and imported on use: name -> "module:attribute".
+
+    With sections its help shows them in order, each command with a few words, and imports none of them.
+    """
 
     def __init__(
         self,
         *args: Any,
         lazy: Mapping[str, str] | None = None,
-        sections: Mapping[str, Mapping[str, str]] | None = None,
+        sections: Mapping[str, Mapping[str, tuple[str, str]]] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._sections = sections or {}
-        self._lazy = {**(lazy or {}), **{name: path for part in self._sections.values() for name, path in part.items()}}
+        listed = {name: path for part in self._sections.values() for name, (path, _) in part.items()}
+        self._lazy = {**(lazy or {}), **listed}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *self._lazy})
@@ -51,11 +55,7 @@ class LazyGroup(click.Group):
             super().format_commands(ctx, formatter)
         for title, part in self._sections.items():
             with formatter.section(title):
-                formatter.write_dl([(name, self._short_help(ctx, name)) for name in part])
-
-    def _short_help(self, ctx: click.Context, name: str) -> str:
-        command = self.get_command(ctx, name)
-        return command.get_short_help_str(limit=90) if command else ""
+                formatter.write_dl([(name, words) for name, (_, words) in part.items()])
 
 
 class OdfGroup(LazyGroup):
