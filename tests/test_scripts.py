@@ -502,6 +502,8 @@ def test_a_paused_job_is_3_and_a_full_one_is_1_and_neither_is_a_run(shop: Shop) 
     assert report.exit_code == 3
     assert report.nothing is not None
     assert "disk is being changed); resume it with: odf resume load" in report.nothing.sentence
+    assert shop.run_chunk(shop.script("true"), "1").exit_code == 3
+    shop.flow.type("delete from dataflow.job_run")
     resume(shop.flow.ledger, "load", by="ada")
     throttle(shop.flow.ledger, "load", 1, by="ada")
     claim_next(shop.flow.ledger, "load")
@@ -510,6 +512,14 @@ def test_a_paused_job_is_3_and_a_full_one_is_1_and_neither_is_a_run(shop: Shop) 
     assert report.nothing is not None
     assert report.nothing.sentence == "job load runs 1 chunks, as many as it may; wait"
     assert shop.flow.psql.execute("select from dataflow.job_run").rowcount == 0
+
+
+def test_a_crash_that_holds_the_only_place_is_healed_by_the_next_run(shop: Shop) -> None:
+    shop.register("load: -> raw", policy=Policy(lease=timedelta(microseconds=1)), dataids="1 2")
+    throttle(shop.flow.ledger, "load", 1, by="ada")
+    claim_next(shop.flow.ledger, "load")
+    shop.flow.type("update dataflow.job_policy set lease = '1 minute'")
+    assert shop.run(shop.script("true"), everything=True).finished == 2
 
 
 def test_a_forced_chunk_runs_unasked_and_the_history_says_so(shop: Shop) -> None:

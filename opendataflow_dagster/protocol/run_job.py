@@ -99,11 +99,9 @@ class Report:
 
 def run_next(ledger: Ledger, order: Order, *, everything: bool = False, parallel: int = 1) -> Report:
     """The next chunk; `everything`: until nothing is ready. `parallel`: so many at a time."""
-    if room(ledger, order.jobid).free == 0:
-        return Report(nothing=why_nothing(ledger, order.jobid))
-    if not runnable(ledger, order.jobid, 1):
+    if not _may_run(ledger, order.jobid):
         heal(ledger)  # who only has cron has nobody else to look after crashes and the calendar
-        if not runnable(ledger, order.jobid, 1):
+        if not _may_run(ledger, order.jobid):
             return Report(nothing=why_nothing(ledger, order.jobid))
     provisioned = _Provisioned(ledger, order)
     provisioned.now()
@@ -143,7 +141,17 @@ def run_chunk(ledger: Ledger, order: Order, dataid: str, *, forced: bool = False
         else:
             _run(ledger, order, found, taken, report)
 
-    return _in_a_run(ledger, order, slot, 1)
+    try:
+        return _in_a_run(ledger, order, slot, 1)
+    except NoGo:
+        if room(ledger, order.jobid).paused is None:
+            raise
+        return Report(nothing=why_nothing(ledger, order.jobid))
+
+
+def _may_run(ledger: Ledger, jobid: JobId) -> bool:
+    """As advice: the claim decides."""
+    return room(ledger, jobid).free != 0 and bool(runnable(ledger, jobid, 1))
 
 
 def why_nothing(ledger: Ledger, jobid: JobId) -> Nothing:
