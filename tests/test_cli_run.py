@@ -209,6 +209,16 @@ def test_a_reader_that_goes_away_or_sleeps_does_not_stop_the_work(shop: Shop) ->
     assert shop.flow.status("raw/1") == "READY"
 
 
+def test_a_signal_ends_a_run_whose_output_nobody_reads(shop: Shop) -> None:
+    shop.register("load: -> raw")
+    begun = shop.folder / "begun"
+    with shop.start("run", "--grace", "1", shop.script(f"touch {begun}; head -c 1000000 /dev/zero")) as process:
+        wait_for(begun.exists)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 143
+    assert shop.flow.status("raw/1") == "FAILED"
+
+
 RENEWED = """
     select coalesce(max(lease_until) > (select max(at) from dataflow.chunk_event) + interval '2 seconds', false)
       from dataflow.datastatus"""

@@ -41,7 +41,8 @@ class Console:
     def _write(self, data: bytes, is_error: bool, tick: Callable[[], object]) -> None:
         stream = sys.stderr if is_error or self._only_stderr else sys.stdout
         while not self._lock.acquire(timeout=0.1):
-            tick()
+            if tick():
+                return
         try:
             stream.flush()
             try:

@@ -228,11 +228,13 @@ def _is_alive(group: int) -> bool:
 
 
 def write_patiently(file_descriptor: int, data: bytes, tick: Callable[[], object]) -> None:
-    """To a pipe that nobody may be reading just now: the child waits then, and its lease is renewed all the same."""
+    """To a pipe that nobody may be reading just now: the child waits then, and its lease is renewed all the same.
+    OSError: nobody reads, or `tick` says that it is time to end."""
     view = memoryview(data)
     while view:
         # A pipe that is ready takes PIPE_BUF bytes without blocking.
         while not select.select([], [file_descriptor], [], _SLOW_READER_SECONDS)[1]:
-            tick()
+            if tick():
+                raise BlockingIOError(errno.EAGAIN, "nobody reads, and it is time to end")
         with suppress(InterruptedError):
             view = view[os.write(file_descriptor, view[: select.PIPE_BUF]) :]

@@ -76,14 +76,15 @@ def run_script(
     and the chunk was given back."""
     begun = time.monotonic()
     lease = _Lease(ledger, claim, limits.timeout)
-    output = ScriptOutput(log_path, screen, secrets, lease.tick)
+    signals = stop or Stop()
+    output = ScriptOutput(log_path, screen, secrets, lambda: lease.tick() or signals.signal)
     try:
         ended = run_process(
             command,
             environment=environment,
             sink=output.take,
             tick=lease.tick,
-            stop=stop or Stop(),
+            stop=signals,
             grace=limits.grace,
             tick_seconds=lease.tick_seconds,
         )

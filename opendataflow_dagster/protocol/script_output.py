@@ -8,7 +8,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Final, TypeAlias
 
-#: Shows output: the bytes (none at the end), whether they came on stderr, and what to call while the reader is slow.
+#: Shows output: the bytes (none at the end), whether they came on stderr, and what to call while the reader is slow; it
+#: says something when it is time to end.
 Screen: TypeAlias = Callable[[bytes, bool, Callable[[], object]], None]
 
 _MASK: Final = b"***"
