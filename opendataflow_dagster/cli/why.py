@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -79,15 +79,16 @@ def _failures(jobid: str | None, since: datetime | None, until: datetime | None,
 
 
 def show_causes(found: list[Cause]) -> None:
+    now = datetime.now(UTC)
     output.table(
-        ["chunks", "jobs", "first", "last", "cause", "for example"],
+        ["chunks", "cause", "jobs", "first", "last", "for example"],
         [
             [
                 f"{one.count:,}",
-                one.jobs[0] if len(one.jobs) == 1 else f"{len(one.jobs):,}",
-                output.moment(one.first),
-                output.moment(one.last),
                 (one.cause, "bold"),
+                one.jobs[0] if len(one.jobs) == 1 else f"{len(one.jobs):,}",
+                output.moment(one.first, now=now),
+                f"{output.span(now - one.last)} ago",
                 str(one.example),
             ]
             for one in found
