@@ -125,6 +125,8 @@ run_monitoring:
   enabled: true
 telemetry:
   enabled: false
+nux:
+  enabled: false
 """
     )
 

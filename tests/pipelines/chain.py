@@ -1,4 +1,4 @@
-"""Three chained DataSets of 60 days, for tests with a real daemon: raw -> tidy -> summary.
+"""Three chained DataSets of 91 days, for tests with a real daemon: raw -> tidy -> summary.
 
 A file named like a day in the folder ODF_TEST_BAD makes that day of raw fail, until it is removed.
 """
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from opendataflow_dagster import ChunkContext, build_definitions, daily, dataset, row_count
 
-DAYS = daily("2024-01-01", "2024-02-29")
+DAYS = daily("2024-01-01", "2024-03-31")
 
 
 @dataset(partitions=DAYS)

@@ -1,0 +1,110 @@
+"""The UI in a real browser, against a real web server and daemon: a backfill, its failures, and their repair.
+
+With ODF_SCREENSHOTS=1 the pictures of the documentation are taken anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from tests.dagster_server import PATIENCE_SECONDS, ROOT, Server
+
+DAYS = [f"2024-03-{number:02}" for number in range(1, 31)]
+RANGE = f"[{DAYS[0]}...{DAYS[-1]}]"
+BAD = ("2024-03-07", "2024-03-19")
+PATIENCE = PATIENCE_SECONDS * 1000
+
+
+@pytest.fixture(scope="module")
+def page(served: Server) -> Iterator[Page]:
+    found = subprocess.run([ROOT / "bin" / "browser"], capture_output=True, text=True, check=False)
+    if found.returncode:
+        pytest.skip(found.stderr.strip())
+    with sync_playwright() as playwright:
+        # Root's browser has no sandbox; it sees only our own server.
+        browser = playwright.chromium.launch(executable_path=found.stdout.strip(), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.set_default_timeout(60_000)
+        yield page
+        browser.close()
+
+
+def partitions_of(page: Page, served: Server, asset: str) -> None:
+    """The page of the asset's partitions, with the thirty days chosen."""
+    page.goto(f"{served.address}/assets/{asset}?view=partitions")
+    chosen = page.get_by_role("textbox").first
+    chosen.fill(RANGE)
+    chosen.press("Enter")
+    expect(page.get_by_text("30 Partitions Selected")).to_be_visible()
+
+
+def materialize(page: Page, choose: str, partitions: str) -> None:
+    """The dialog of the button `Materialize`, as a person goes through it."""
+    page.get_by_role("button", name="Materialize").first.click()
+    dialog = page.locator(".dagster-portal")
+    if choose == "Custom":
+        field = dialog.get_by_placeholder(re.compile("^ex:"))
+        field.fill(RANGE)
+        field.press("Enter")
+    else:
+        dialog.get_by_text(choose, exact=True).click()
+    expect(dialog.get_by_text(partitions, exact=True).first).to_be_visible()
+    dialog.get_by_role("button", name=re.compile("^Launch")).click()
+    expect(dialog.get_by_role("button", name=re.compile("^Launch"))).to_be_hidden()
+
+
+def wait_until_shown(page: Page, **counts: int) -> None:
+    """The legend above the list counts the chosen partitions by status."""
+    for word, count in counts.items():
+        expect(page.get_by_text(f"{word.capitalize()} ({count})", exact=True)).to_be_visible(timeout=PATIENCE)
+
+
+def picture(page: Page, name: str) -> None:
+    if os.environ.get("ODF_SCREENSHOTS"):
+        page.screenshot(path=ROOT / "docs" / "images" / f"{name}.png")
+
+
+def test_a_backfill_of_thirty_days_from_the_ui_shows_what_failed_and_the_repair_runs_nothing_else(
+    page: Page, served: Server
+) -> None:
+    flow = served.project.flow
+    for one in BAD:
+        (served.bad / one).touch()
+
+    partitions_of(page, served, "raw")
+    materialize(page, "Custom", "30 partitions")
+    wait_until_shown(page, failed=2, materialized=28, missing=0)
+    picture(page, "two-failed")
+    assert {flow.status(f"raw/{one}") for one in BAD} == {"FAILED"}
+
+    for one in BAD:
+        (served.bad / one).unlink()
+    materialize(page, "Failed", "2 partitions")
+    wait_until_shown(page, failed=0, materialized=30)
+    picture(page, "all-materialized")
+    assert {flow.chunk(f"raw/{one}").version for one in DAYS} == {1}, "what was made is not made again"
+
+
+def test_a_chunk_shows_its_five_answers_rows_version_and_place(page: Page, served: Server) -> None:
+    page.goto(f"{served.address}/assets/tidy?view=partitions&partition={DAYS[0]}")
+    served.wait_for("tidy of the first day", lambda: served.project.flow.status(f"tidy/{DAYS[0]}") == "READY")
+    page.reload()
+    for shown in ("version", "duration_s", "answers", "location", f"raw/{DAYS[0]} version 1"):
+        expect(page.get_by_text(shown, exact=True).first).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text(str(Path("warehouse") / "tidy" / DAYS[0])).first).to_be_visible()
+    picture(page, "one-chunk")
+
+
+def test_the_run_that_failed_names_the_chunks_and_the_reason(page: Page, served: Server) -> None:
+    runs = served.project.instance.get_runs(limit=50)
+    (failed,) = [one for one in runs if one.job_name.startswith("__ASSET_JOB") and one.is_failure]
+    page.goto(f"{served.address}/runs/{failed.run_id}")
+    expect(page.get_by_text("2 of 30 chunks of raw were not made").first).to_be_visible(timeout=PATIENCE)
+    picture(page, "why-it-failed")
