@@ -70,7 +70,7 @@ class Server:
 
 @contextmanager
 def dagster_server(url: str, folder: Path, pipeline: Path) -> Iterator[Server]:
-    port, home, bad, log = _free_port(), folder / "dagster_home", folder / "bad", folder / "dagster.log"
+    port, home, bad, log = free_port(), folder / "dagster_home", folder / "bad", folder / "dagster.log"
     bad.mkdir()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
         "PYTHONPATH": str(ROOT),
@@ -98,7 +98,7 @@ def dagster_server(url: str, folder: Path, pipeline: Path) -> Iterator[Server]:
                 process.wait(60)
             finally:
                 # Whatever it started is in its session, and ends with it.
-                _end_session(process.pid)
+                end_session(process.pid)
 
 
 def _answers(server: Server) -> bool:
@@ -109,7 +109,7 @@ def _answers(server: Server) -> bool:
         return False
 
 
-def _end_session(leader: int) -> None:
+def end_session(leader: int) -> None:
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = status.read_text().rpartition(")")[2].split()
@@ -119,6 +119,6 @@ def _end_session(leader: int) -> None:
             continue
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])
