@@ -123,6 +123,7 @@ concurrency:
     max_concurrent_runs: 2
 run_monitoring:
   enabled: true
+  poll_interval_seconds: 5
 telemetry:
   enabled: false
 nux:

@@ -144,9 +144,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
         f"load_from:\n  - python_file: {ROOT / 'tests' / 'pipelines' / 'killed.py'}\n"
     )
     environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("PYTHONDONTWRITEBYTECODE", "ODF_DATABASE_URL")
+        name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "ODF_DATABASE_URL")
     } | {
         "PYTHONPATH": str(ROOT),
         "DAGSTER_HOME": str(home),
