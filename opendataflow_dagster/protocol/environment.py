@@ -93,9 +93,10 @@ def provision(ledger: Ledger, jobid: str, passphrase: Callable[[], str] = passph
     """`passphrase` is asked for only if there is a password to decrypt."""
     job = job_id(jobid)
     phrase = cache(passphrase)
-    with ledger.transaction() as transaction:
-        require_job(transaction, job)
-        items = registry.job_items(transaction, job)
+    with ledger.statement() as statement:
+        items = registry.job_items(statement, job)
+        if not items:
+            require_job(statement, job)
     passwords = {
         one.datasetid: cipher.decrypt(phrase(), one.encryptedpass, one.datasetid)
         for one in items

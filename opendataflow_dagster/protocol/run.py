@@ -11,9 +11,9 @@ from .gate import require_job
 def begin_run(ledger: Ledger, jobid: str, *, runner: str | None = None, external_id: str | None = None) -> RunId:
     """`external_id` is what the orchestrator calls the run."""
     job = job_id(jobid)
-    with ledger.transaction() as transaction:
-        require_job(transaction, job)
-        begun = transaction.one("begin_run", jobid=job, runner=runner or ledger.actor, external_id=external_id)
+    with ledger.statement() as statement:
+        require_job(statement, job)
+        begun = statement.one("begin_run", jobid=job, runner=runner or ledger.actor, external_id=external_id)
     return RunId(begun["run_id"])
 
 

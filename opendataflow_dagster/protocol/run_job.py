@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from ..ledger import chunks
+from ..ledger import chunks, claims, registry
 from ..ledger.database import Ledger
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, NoGo, ScriptFailed
@@ -25,7 +25,7 @@ from ..secrets.passphrase import passphrase
 from .claim import claim, claim_next
 from .environment import Provision, provision
 from .force import force
-from .gate import runnable
+from .gate import require_job
 from .heal import heal
 from .process import Stop
 from .release import abandon
@@ -151,7 +151,11 @@ def run_chunk(ledger: Ledger, order: Order, dataid: str, *, forced: bool = False
 
 def _may_run(ledger: Ledger, jobid: JobId) -> bool:
     """As advice: the claim decides."""
-    return room(ledger, jobid).free != 0 and bool(runnable(ledger, jobid, 1))
+    with ledger.statement() as statement:
+        require_job(statement, jobid)
+        if registry.is_steered(statement, jobid) and registry.room(statement, jobid).free == 0:
+            return False
+        return bool(claims.runnable(statement, jobid, 1))
 
 
 def why_nothing(ledger: Ledger, jobid: JobId) -> Nothing:
