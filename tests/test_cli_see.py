@@ -317,6 +317,8 @@ def test_who_may_only_read_sees_everything_and_changes_nothing(month: Flow) -> N
             "status",
             "chunks delays",
             "chunk show delays 2024-01-09",
+            "why average",
+            "why average 2024-01-09",
             "why average 2024-01-15",
             "why average 2024-01-01 --stored",
             "why --failed",

@@ -154,11 +154,11 @@ def test_five_installers_at_once_install_once(empty_url: str, wanted: dict[str, 
 def test_an_installation_that_fails_leaves_nothing_behind(empty_url: str) -> None:
     with psycopg.connect(empty_url, autocommit=True) as connection:
         connection.execute("create schema dataflow")
-        connection.execute("create table dataflow.datastatus (mine text)")  # in the way of the second migration
+        connection.execute("create table dataflow.verdict (mine text)")  # in the way of the second migration
         with pytest.raises(OpenDataFlowError, match="already exists"):
             install(empty_url)
         found = connection.execute("select tablename from pg_tables where schemaname = 'dataflow'").fetchall()
-    assert found == [("datastatus",)]
+    assert found == [("verdict",)]
 
 
 def test_an_unknown_migration_to_stop_at_is_refused_and_not_passed_over(empty_url: str) -> None:
@@ -343,9 +343,11 @@ COLUMN = {
     "job_policy": "retry_on",
     "job_run": "runner",
     "migration": "checksum",
+    "reported": "orchestrator",
     "runnable": "blocked",
     "status_transition": "old_status",
     "verdict": "ready",
+    "version_sweep": "by",
     "version_sweep": "by",
 }
 

@@ -95,7 +95,7 @@ as $$
 declare
     chunk text := p_datasetid || '/' || p_dataid;
     held  text;
-    d     dataflow.dataset;
+    d     record;
     m     dataflow.data_manifest;
 begin
     select format('%s (job %s, since %s%s%s)', coalesce(s.status, 'NULL'), s.jobid, to_char(s.modified, 'YYYY-MM-DD HH24:MI:SS'),
@@ -107,7 +107,8 @@ begin
      order by case when problem = 'TAKEN' then coalesce(s.status, '') in ('PENDING', 'RESUBMIT')
                    else coalesce(s.status, '') = 'READY' end
      limit 1;
-    select * into d from dataflow.dataset t where t.datasetid = p_datasetid;
+    -- Not the whole row: a reader does not see the password in it.
+    select t.timezone, t.schema_hash, t.location into d from dataflow.dataset t where t.datasetid = p_datasetid;
     select n.* into m
       from dataflow.datastatus s
       join dataflow.data_manifest n on n.manifest_id = s.manifest_id

@@ -7,6 +7,13 @@ as $$
 declare
     loop_of text;
 begin
+    if tg_op = 'DELETE' then
+        if not exists (select from old_rows) then
+            return null;  -- a statement that changed nothing; a rebuild would lock everybody out for a moment
+        end if;
+    elsif not exists (select from new_rows) then
+        return null;
+    end if;
     with recursive made_from as (
         select o.datasetid as target, i.datasetid as source
           from dataflow.job o join dataflow.job i on i.jobid = o.jobid and i.itemtype = 'IN'
@@ -40,11 +47,16 @@ create trigger job_deleted after delete on dataflow.job
 create function dataflow.after_dataset_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
+declare
+    jobids text[];
 begin
     if tg_op = 'DELETE' then
-        perform dataflow.rebuild_runnable(array(select distinct j.jobid from old_rows o join dataflow.job j on j.datasetid = o.datasetid));
+        jobids := array(select distinct j.jobid from old_rows o join dataflow.job j on j.datasetid = o.datasetid);
     else
-        perform dataflow.rebuild_runnable(array(select distinct j.jobid from new_rows n join dataflow.job j on j.datasetid = n.datasetid));
+        jobids := array(select distinct j.jobid from new_rows n join dataflow.job j on j.datasetid = n.datasetid);
+    end if;
+    if cardinality(jobids) > 0 then
+        perform dataflow.rebuild_runnable(jobids);
     end if;
     return null;
 end
