@@ -348,7 +348,6 @@ COLUMN = {
     "status_transition": "old_status",
     "verdict": "ready",
     "version_sweep": "by",
-    "version_sweep": "by",
 }
 
 
