@@ -104,9 +104,9 @@ def fail_all(shop: Shop, script: Path, jobs: list[str]) -> None:
 
 
 def heal_by_a_scheduler(shop: Shop, script: Path, jobs: list[str]) -> None:
-    """It knows nothing of the outage; it calls `odf run --all` for each Job, as it does every five minutes."""
+    """It knows nothing of the outage; it calls `odf run` for each Job, as it does every five minutes."""
     for jobid in jobs:
-        report = run_next(shop.flow.ledger, shop.order(script, jobid=jobid), everything=True)
+        report = run_next(shop.flow.ledger, shop.order(script, jobid=jobid))
         assert (report.finished, report.exit_code) == (1, 0)
 
 
