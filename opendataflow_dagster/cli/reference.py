@@ -36,10 +36,10 @@ them in UTC, durations in seconds, and names in full.
 | 134 | the schema is not the one that this version needs |
 | 135 | the embedded Postgres cannot be started or stopped |
 | 136 | a version could not be written |
-| 137 | the columns are not those that were declared |
 | 138 | Spark cannot be reached |
 | 140 | a script failed |
 | 142 | a secret cannot be read: no passphrase, or another one |
+| 144 | the columns are not those that were declared |
 | 128 + n | `odf run` was ended by signal n, and has passed it on |
 """
 
@@ -71,12 +71,8 @@ def reference() -> str:
 
 
 def _help(words: Words, command: click.Command) -> str:
-    context: click.Context | None = None
-    for word in words:
-        context = click.Context(
-            command, info_name=word, parent=context, terminal_width=100, help_option_names=["-h", "--help"]
-        )
-    assert context is not None  # noqa: S101 - there is at least the word odf
+    # The words before the last name groups, which have no arguments of their own.
+    context = click.Context(command, info_name=" ".join(words), terminal_width=100, help_option_names=["-h", "--help"])
     return "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
 
 

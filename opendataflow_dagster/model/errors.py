@@ -121,7 +121,7 @@ class StageFailed(OpenDataFlowError):
 
 
 class IncompatibleSchema(OpenDataFlowError):
-    exit_code = 137
+    exit_code = 144
 
 
 class SparkUnavailable(OpenDataFlowError):
