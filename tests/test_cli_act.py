@@ -19,6 +19,8 @@ from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.partitions import RangePartitions, daily, static
 from opendataflow_dagster.protocol.claim import claim, claim_next
 from opendataflow_dagster.protocol.publish import publish
+from opendataflow_dagster.protocol.release import fail
+from opendataflow_dagster.warehouse.location import folder_of
 from tests.conftest import _database as new_database
 from tests.factories import Flow
 from tests.operator import DAYS, Odf, after_an_outage
@@ -296,6 +298,27 @@ def test_throttle_pause_and_resume_steer_a_job_while_it_runs(month: Flow, run: O
     assert "is no number of chunks" in run.error("throttle", "average", "many")
     for verb in ("pause", "resume"):
         assert "job nope is not registered" in run.error(verb, "nope")
+
+
+def test_sweep_removes_what_a_failed_attempt_left_and_keeps_what_is_current(flow: Flow, run: Odf) -> None:
+    flow.register("load: -> raw")
+    flow.produce("load", "1")
+    attempt = claim(flow.ledger, "load", "2")
+    left = Path(folder_of(str(flow.root / "raw"), attempt.dataid, attempt.claim_id))
+    left.mkdir(parents=True)
+    fail(flow.ledger, attempt, "the disk was full")
+    now = ("--keep-versions", "1", "--failed-days", "0")
+    assert run.json("sweep", "raw")["orphans"] == [], "it stays for a week"
+    rehearsed = run.text("sweep", "raw", *now, "--dry-run")
+    assert "would be removed: 0 old versions (0 bytes), 1 failed attempts" in rehearsed
+        "sweep", "raw", *now, "--dry-run"
+    )
+    assert left.is_dir()
+    assert [one["location"] for one in run.json("sweep", "raw", *now)["orphans"]] == [str(left)]
+    assert not left.exists()
+    assert flow.status("raw/1") == "READY"
+    assert "keep 1 or more" in run.error("sweep", "raw", "--keep-versions", "0")
+    assert "nothing" in run.error("sweep", "nothing")
 
 
 def test_heal_resubmits_what_a_crash_left(month: Flow, run: Odf) -> None:

@@ -35,6 +35,7 @@ SECTIONS = {
         "pause": (f"{_CLI}.steer:pause", "no chunk of a Job begins"),
         "resume": (f"{_CLI}.steer:resume", "a paused Job goes on"),
         "heal": (f"{_CLI}.heal:heal", "restore what crashes have left"),
+        "sweep": (f"{_CLI}.sweep:sweep", "remove files of old versions and failed attempts"),
         "delete-run": (f"{_CLI}.versions:delete_run", "forget what a Job did for a dataid"),
     },
     "Run": {
