@@ -17,12 +17,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import dagster as dg
 import psycopg
 
-from opendataflow_dagster import LedgerResource, dataset
+from opendataflow_dagster import LedgerResource, dataset, ranges
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
@@ -35,6 +36,7 @@ from opendataflow_dagster.protocol.register import plan
 
 TARGETS = {"idle_s_at_1m": 0.1, "runnable_10k_s": 1.0}
 RUNNABLE = 10_000
+ASKED = ranges(0, RUNNABLE - 1, 1)
 
 # As they would lie there, without the minutes that a million changes through the triggers take.
 _FILL = """
@@ -67,7 +69,7 @@ def main() -> None:
         print(f"readiness, idle at {size:,} chunks:      {idle:.3f} s")
         heal = tick(instance, heal_sensor(found), expected=0, cursor=json.dumps({"reported": size, "looked": size}))
         print(f"heal, idle at {size:,} chunks:           {heal:.3f} s")
-        plan(ledger, found.made[1][1], [f"{number:06}" for number in range(runnable)])
+        plan(ledger, found.made[1][1], islice(ASKED.all(), runnable))
         busy = tick(instance, readiness_sensor(found), expected=runnable)
         print(f"readiness, {runnable:,} chunks can run: {busy:.3f} s")
     figures = {"idle_s_at_1m": round(idle, 4), "runnable_10k_s": round(busy, 4)}
@@ -100,7 +102,9 @@ def _ground(size: int) -> Iterator[tuple[dg.DagsterInstance, Ledger, Catalogue]]
         try:
             url = os.environ["ODF_DATABASE_URL"] = embedded.start()
             Path(home, "dagster.yaml").write_text(_YAML.format(url=url))
-            found = catalogue([dataset("made")(lambda: None), dataset("asked")(lambda: None)], "/warehouse")
+            found = catalogue(
+                [dataset("made")(lambda: None), dataset("asked", partitions=ASKED)(lambda: None)], "/warehouse"
+            )
             with Ledger(url) as ledger, psycopg.connect(url, autocommit=True) as connection:
                 schema.install(ledger)
                 register_all(ledger, found)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import dagster as dg
 import psycopg
+from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.execution.api import execute_run
 
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.orchestrator import resources
@@ -58,6 +60,21 @@ class Project:
         (entry,) = [one for one, made in self.catalogue.made if made.jobid == job]
         tags = {"dagster/sensor_name": "readiness", "dagster/partition": dataids[0]}
         return self._run(job, tags, run_config(entry, dataids))
+
+    def launch_again(self, outcome: Outcome) -> Outcome:
+        """As a person executes a run again in the UI: with its tags and its configuration."""
+        run = self.instance.get_run_by_id(outcome.run_id)
+        assert run is not None
+        assert self.definitions is not None
+        again = self.instance.create_run_for_job(
+            self.definitions.resolve_job_def(run.job_name),
+            run_config=run.run_config,
+            tags=run.tags,
+            parent_run_id=run.run_id,
+            root_run_id=run.run_id,
+        )
+        done = execute_run(InMemoryJob(self.definitions.resolve_job_def(run.job_name)), again, self.instance)
+        return Outcome(run_id=again.run_id, success=done.success, said="")
 
     def _run(self, job: str, tags: Mapping[str, str], config: Mapping[str, object]) -> Outcome:
         assert self.definitions is not None

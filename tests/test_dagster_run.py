@@ -169,6 +169,20 @@ def test_a_sensor_never_runs_a_ready_chunk_again(project: Project) -> None:
     assert project.flow.chunk(f"raw/{day(1)}").version == 1
 
 
+def test_a_person_who_executes_a_run_of_the_sensor_again_resubmits_what_failed_in_it(project: Project) -> None:
+    bad = {day(2)}
+    project.build(source(bad))
+    failed = project.launch_as_sensor("raw", [day(1), day(2)])
+    bad.clear()
+    assert "LOCKED" in project.launch_as_sensor("raw", [day(2)]).said, "a sensor resubmits nothing"
+
+    again = project.launch_again(failed)
+
+    assert again.success
+    assert project.flow.chunk(f"raw/{day(1)}").version == 2
+    assert project.flow.status(f"raw/{day(2)}") == "READY"
+
+
 def test_two_triggers_at_once_publish_one_version(project: Project) -> None:
     """The second comes while the first computes; it waits, and finds its request satisfied."""
     computing, second_is_there = threading.Event(), threading.Event()

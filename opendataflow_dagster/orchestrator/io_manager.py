@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from ..ledger.chunks import find, ready_versions
 from ..ledger.database import Ledger
 from ..ledger.reports import open_runs, what_can_run
 from ..model.checks import LikePrevious
-from ..model.errors import InvalidInput, InvalidManifest
+from ..model.errors import InvalidInput, InvalidManifest, OpenDataFlowError
 from ..model.ids import ChunkKey, DataId, DatasetId, RunId, dataset_id
 from ..model.job import Job
 from ..model.manifest import Manifest
@@ -84,9 +84,10 @@ class DatasetIOManager(dg.ConfigurableIOManager):
             EventWriter(step.instance, ledger, origin, context.log) as events,
         ):
             outcome, satisfied = self._work(obj, ledger, run_id, events, step)
-        context.add_output_metadata({"made": outcome.made, "satisfied": satisfied, "not_made": len(outcome.reasons())})
-        if not outcome.ok:
-            raise _failure(obj, outcome)
+            figures = {"made": outcome.made, "satisfied": satisfied, "not_made": len(outcome.reasons())}
+            context.add_output_metadata(figures)
+            if not outcome.ok:
+                raise _failure(obj, outcome)
 
     def load_input(self, context: dg.InputContext) -> DataFrame:
         """The current versions of the chunks that an asset of plain Dagster asks for, as one DataFrame."""
@@ -201,9 +202,11 @@ def _run_of(ledger: Ledger, job: Job, step: StepExecutionContext) -> Iterator[Ru
     try:
         yield run_id
     except BaseException:
-        end_run(ledger, run_id, failed=True)
+        # What ended the run is what must be told; heal closes it where the ledger is gone, too.
+        with suppress(OpenDataFlowError):
+            end_run(ledger, run_id, failed=True)
         raise
-    end_run(ledger, run_id)
+    patiently(lambda: end_run(ledger, run_id), step.log)
 
 
 def _wait_for_others(work: Work, ledger: Ledger, outcome: Outcome) -> dict[DataId, Manifest | None]:

@@ -28,8 +28,10 @@ class Trigger:
 
 
 def trigger_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Trigger:
+    # A person who executes a run again gets its tags; Dagster's own retries are numbered.
+    again = run.parent_run_id is not None and "dagster/retry_number" not in run.tags
     for tag in _AUTOMATIC:
-        if tag in run.tags:
+        if tag in run.tags and not again:
             by = f"dagster {tag.partition('/')[2]} {run.tags[tag]}"
             return Trigger(by=by, requested=None, sensor=run.tags.get("dagster/sensor_name"))
     name = run.tags.get("user", "dagster")
