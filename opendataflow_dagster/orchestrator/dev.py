@@ -19,12 +19,14 @@ _LOOK_SECONDS = 2.0
 
 def main(port: str) -> int:
     command = [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", port, "-w", "workspace.yaml"]
+    # Who was started in the background ignores it, and Dagster's processes stop each other by it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     dagster = subprocess.Popen(command)
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        dagster.send_signal(number)
+    def end(number: int, frame: FrameType | None) -> None:
+        dagster.send_signal(signal.SIGINT)
 
-    signal.signal(signal.SIGTERM, pass_on)
+    signal.signal(signal.SIGTERM, end)
     # Ctrl-C reaches the whole group of processes by itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
