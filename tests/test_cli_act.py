@@ -311,6 +311,8 @@ def test_sweep_removes_what_a_failed_attempt_left_and_keeps_what_is_current(flow
     assert run.json("sweep", "raw")["orphans"] == [], "it stays for a week"
     rehearsed = run.text("sweep", "raw", *now, "--dry-run")
     assert "would be removed: 0 old versions (0 bytes), 1 failed attempts" in rehearsed
+    assert left.is_dir()
+    assert [one["location"] for one in run.json("sweep", "raw", *now)["orphans"]] == [str(left)]
     assert not left.exists()
     assert flow.status("raw/1") == "READY"
     assert "keep 1 or more" in run.error("sweep", "raw", "--keep-versions", "0")
