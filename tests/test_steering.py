@@ -197,6 +197,14 @@ def test_an_announced_version_makes_what_was_made_from_the_older_one_out_of_date
         claim(flow.ledger, "report", "1")
 
 
+def test_20000_versions_are_announced_in_one_act(flow: Flow) -> None:
+    flow.register("clean: raw -> tidy", raw=external("raw"))
+    many = [DataId(str(number)) for number in range(20_000)]
+    versions = {one: NewManifest(location=f"s3://lake/raw/{one}", content_digest=one) for one in many}
+    assert len(announce(flow.ledger, "raw", many, by="ada", manifests=versions)) == 20_000
+    assert len(flow.runnable()) == 20_000
+
+
 def test_an_announcement_that_cannot_be_true_is_refused_and_nothing_is_written(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: other -> tidy", other=external("other"))
     with pytest.raises(InvalidInput, match="DataSet raw is made by job load"):

@@ -76,6 +76,17 @@ def test_old_versions_go_and_the_newest_stay(raw: Flow) -> None:
     assert swept(raw, Retention(versions=2, grace=NOW)).versions == ()
 
 
+def test_old_versions_of_20000_chunks_are_decided_at_once(raw: Flow) -> None:
+    raw.type(
+        "insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location)"
+        " select 'raw', dataid, version, 'load', format('/raw/%%s/%%s', dataid, version)"
+        " from generate_series(1, 20000) as dataid, generate_series(1, 2) as version"
+    )
+    with raw.ledger.transaction(actor="test") as transaction:
+        sweeps.decide(transaction, DatasetId("raw"), STRICT, "test")
+        assert len(sweeps.decided(transaction, DatasetId("raw"))) == 20_000
+
+
 def test_time_is_counted_from_when_a_version_was_replaced(raw: Flow) -> None:
     folders = [make(raw), make_again(raw), make_again(raw)]
     assert swept(raw, Retention(time=timedelta(hours=1), grace=NOW)).versions == ()

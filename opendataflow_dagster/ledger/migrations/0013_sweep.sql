@@ -10,9 +10,10 @@ create table dataflow.version_sweep (
 comment on table dataflow.version_sweep is 'Versions whose files were swept by retention; nobody can go back to them.';
 create index version_sweep_to_do on dataflow.version_sweep (manifest_id) where removed is null;
 
-create function dataflow.chunk_lock(p_datasetid text, p_dataid text) returns bigint
+-- Of a whole DataSet, not of each chunk: a server has room for some thousands of locks.
+create function dataflow.sweep_lock(p_datasetid text) returns bigint
     language sql immutable strict parallel safe
-    return hashtextextended('sweep ' || p_datasetid || ' ' || p_dataid, 0);
+    return hashtextextended('sweep ' || p_datasetid, 0);
 
 -- A version that is not current, that nobody reads, and that retention does not keep. Versions that share a folder,
 -- as after a rollback, go together or stay together.
@@ -38,16 +39,14 @@ begin atomic
      where g.all_may_go and (p_versions is not null or p_time is not null);
 end;
 
--- Decide. The chunks are locked in one statement and looked at again in the next, which sees the rollback that was waited for.
+-- Decide. Locked in one statement and looked at in the next, which sees the rollback that was waited for.
 create function dataflow.drop_versions(p_datasetid text, p_versions integer, p_time interval, p_grace interval, p_by text) returns bigint
     language plpgsql
 as $$
 declare
     decided bigint;
 begin
-    perform pg_advisory_xact_lock(c.key)
-       from (select distinct dataflow.chunk_lock(m.datasetid, m.dataid) as key
-               from dataflow.versions_to_drop(p_datasetid, p_versions, p_time, p_grace) m order by 1) c;
+    perform pg_advisory_xact_lock(dataflow.sweep_lock(p_datasetid));
     insert into dataflow.version_sweep (manifest_id, by)
     select m.manifest_id, p_by from dataflow.versions_to_drop(p_datasetid, p_versions, p_time, p_grace) m
         on conflict do nothing;
@@ -59,7 +58,7 @@ $$;
 -- A version that is made from an old one's files (a rollback) needs them to be there. A claim's own are new.
 create function dataflow.refuse_swept() returns trigger language plpgsql as $$
 begin
-    perform pg_advisory_xact_lock(dataflow.chunk_lock(new.datasetid, new.dataid));
+    perform pg_advisory_xact_lock_shared(dataflow.sweep_lock(new.datasetid));
     if exists (select from dataflow.data_manifest m join dataflow.version_sweep w on w.manifest_id = m.manifest_id
                 where m.datasetid = new.datasetid and m.dataid = new.dataid and m.location = new.location) then
         raise exception 'the files at % were swept', new.location using hint = 'choose a newer version, or resubmit the chunk';
