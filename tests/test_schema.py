@@ -342,6 +342,7 @@ COLUMN = {
     "job_event": "reason",
     "job_policy": "retry_on",
     "job_run": "runner",
+    "job_terms": "outputs",
     "migration": "checksum",
     "reported": "orchestrator",
     "runnable": "blocked",

@@ -312,7 +312,7 @@ class Walk(RuleBasedStateMachine):
         self.claims: list[Claim] = []
         psql.execute(
             "truncate dataflow.datastatus, dataflow.chunk_input, dataflow.data_manifest, dataflow.verdict, "
-            "dataflow.chunk_event, dataflow.runnable"
+            "dataflow.chunk_event, dataflow.runnable, dataflow.version_sweep"
         )
 
     # Verbs.

@@ -17,9 +17,8 @@ from .database import Row, Transaction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taken:
-    """What the ledger grants: of the chunks that it picked, the claims of those whose answers still stand."""
+    """What the ledger grants."""
 
-    picked: int
     claims: list[Claim]
     #: Of all their inputs; where there are any, the claims hold only if every file is in its place.
     file_count: int
@@ -67,7 +66,7 @@ def give_way(transaction: Transaction) -> None:
 
 
 def take_next(transaction: Transaction, jobid: JobId, count: int, run_id: RunId | None, *, with_files: bool) -> Taken:
-    """The next chunks. Without `with_files` none is taken where there are files to look at."""
+    """The next chunks. Where there are files to look at, InputsHaveFiles unless it is said that they will be."""
     return _taken(
         jobid, run_id, transaction.one("claim_next", jobid=jobid, count=count, run_id=run_id, with_files=with_files)
     )
@@ -86,7 +85,6 @@ def take_named(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]
 
 def _taken(jobid: JobId, run_id: RunId | None, row: Row) -> Taken:
     return Taken(
-        picked=row["picked"] or 0,
         claims=rows.claims(jobid, run_id, row) if row["dataids"] else [],
         file_count=row["file_count"] or 0,
     )

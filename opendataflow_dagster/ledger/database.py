@@ -20,6 +20,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ..model.errors import (
     ForbiddenTransition,
+    InputsHaveFiles,
     InvalidDefinition,
     InvalidInput,
     InvalidName,
@@ -38,6 +39,7 @@ Row: TypeAlias = DictRow
 _FORBIDDEN_TRANSITION = "DF001"
 _CYCLE = "DF002"
 _STALE_ANSWERS = "DF003"
+_INPUTS_HAVE_FILES = "DF004"
 
 
 class Transaction:
@@ -169,6 +171,8 @@ class Ledger:
             return ForbiddenTransition(f"{said}{hint}")
         if error.sqlstate == _STALE_ANSWERS:
             return StaleAnswers(json.loads(error.diag.message_detail or "[]"))
+        if error.sqlstate == _INPUTS_HAVE_FILES:
+            return InputsHaveFiles(said)
         if error.sqlstate == _CYCLE:
             return InvalidDefinition(f"{said}{hint}")
         if isinstance(error, errors.UniqueViolation) and constraint == "one_producer_per_dataset":

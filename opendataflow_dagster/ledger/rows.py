@@ -77,7 +77,8 @@ def claims(jobid: JobId, run_id: RunId | None, row: Row) -> list[Claim]:
     """From the one row of `dataflow.take`, whose arrays have a place for each chunk."""
     outputs = tuple(sorted(DatasetId(one) for one in row["outputs"]))
     lease, lease_until = row["lease"], row["lease_until"]
-    chunks = zip(row["dataids"], row["claim_ids"], row["attempts"], row["inputs"], strict=True)
+    attempts = row["attempts"] or [1] * len(row["dataids"])
+    chunks = zip(row["dataids"], row["claim_ids"], attempts, row["inputs"], strict=True)
     return [
         Claim(
             claim_id=ClaimId(claim_id),

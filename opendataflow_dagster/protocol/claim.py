@@ -15,7 +15,7 @@ from ..ledger import claims, registry
 from ..ledger.claims import Taken
 from ..ledger.database import Ledger, Transaction
 from ..model.claim import Claim
-from ..model.errors import InvalidInput, LedgerConflict, NoGo, StaleAnswers
+from ..model.errors import InputsHaveFiles, InvalidInput, LedgerConflict, NoGo, StaleAnswers
 from ..model.ids import DataId, JobId, RunId, data_id, job_id
 from ..model.verdict import Question, Verdict
 from .gate import look_at_files, manifests_of, pins, require_job, room_left, with_no
@@ -41,33 +41,25 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
     until = monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            picked, found = _take_next(ledger, job, count, run_id)
-        except (LedgerConflict, _Stale) as problem:
+            found = _take_next(ledger, job, count, run_id)
+        except (LedgerConflict, _Misplaced) as problem:
             _begin_anew(ledger, job, problem, until)
             continue
-        if found:
+        if found or turned or not _turn_the_day(ledger, job):
             return found
-        if not picked:
-            if turned or not _turn_the_day(ledger, job):
-                return []
-            turned = True
+        turned = True
 
 
-def _take_next(ledger: Ledger, job: JobId, count: int, run_id: RunId | None) -> tuple[int, list[Claim]]:
+def _take_next(ledger: Ledger, job: JobId, count: int, run_id: RunId | None) -> list[Claim]:
     """One statement where there are no files to look at; a transaction around it where there are."""
     if job not in ledger.jobs_with_files:
-        with ledger.statement() as statement:
-            taken = claims.take_next(statement, job, count, run_id, with_files=False)
-        if taken.claims or not taken.picked:
-            return taken.picked, taken.claims
-    with ledger.transaction() as transaction:
-        taken = claims.take_next(transaction, job, count, run_id, with_files=True)
-        if taken.file_count:
+        try:
+            with ledger.statement() as statement:
+                return claims.take_next(statement, job, count, run_id, with_files=False).claims
+        except InputsHaveFiles:
             ledger.jobs_with_files.add(job)
-        if len(taken.claims) < taken.picked:
-            # What we picked and did not get is still there, first of all.
-            raise _Stale(claims.runnable(transaction, job, taken.picked - len(taken.claims)))
-        return taken.picked, _looked_at(transaction, taken)
+    with ledger.transaction() as transaction:
+        return _looked_at(transaction, claims.take_next(transaction, job, count, run_id, with_files=True))
 
 
 def claim(ledger: Ledger, jobid: str, dataid: str, run_id: RunId | None = None) -> Claim:
@@ -90,10 +82,10 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
                 claims.give_way(transaction)
                 names = [one for one in wanted if one not in refused]
                 found, also_refused = _take_or_refuse(transaction, job, names, run_id)
-        except (LedgerConflict, _Stale) as problem:
+        except (LedgerConflict, _Misplaced) as problem:
             _begin_anew(ledger, job, problem, until)
-            if isinstance(problem, _Stale):
-                refused |= {one.dataid: one for one in problem.misplaced}
+            if isinstance(problem, _Misplaced):
+                refused |= {one.dataid: one for one in problem.verdicts}
             continue
         return Claimed(claims=tuple(found), refused=(*refused.values(), *also_refused))
 
@@ -114,17 +106,16 @@ def _take_or_refuse(
     refused = [one for one in asked if not one.go]
     refused += [with_no(one, Question.SAFE, why) for one in claims.ask(transaction, job, crowded)]
     claims.record(transaction, job, refused)
-    if missing := {*held, *unplanned} - {one.dataid for one in found}:
-        raise _Stale(sorted(missing))
+    if missing := set(unplanned) - {one.dataid for one in found}:
+        raise StaleAnswers(sorted(missing))
     return found, refused
 
 
-class _Stale(Exception):
-    """Undoes the claim: these answers do not stand any more, or the files of these chunks are not in their place."""
+class _Misplaced(Exception):
+    """Undoes the claim: files of the inputs of these chunks are not in their place."""
 
-    def __init__(self, changed: Sequence[DataId], misplaced: Sequence[Verdict] = ()) -> None:
-        self.changed = changed
-        self.misplaced = misplaced
+    def __init__(self, verdicts: Sequence[Verdict]) -> None:
+        self.verdicts = verdicts
 
 
 def _looked_at(transaction: Transaction, taken: Taken) -> list[Claim]:
@@ -135,21 +126,20 @@ def _looked_at(transaction: Transaction, taken: Taken) -> list[Claim]:
     manifests = manifests_of(transaction, verdicts)
     looked = [look_at_files(one, manifests) for one in verdicts]
     if misplaced := [replace(one, claim_id=None) for one in looked if not one.go]:
-        raise _Stale((), misplaced)
+        raise _Misplaced(misplaced)
     return [replace(one, manifests=pins(one.verdict, manifests)) for one in taken.claims]
 
 
-def _begin_anew(ledger: Ledger, job: JobId, problem: LedgerConflict | _Stale, until: float) -> None:
+def _begin_anew(ledger: Ledger, job: JobId, problem: LedgerConflict | _Misplaced, until: float) -> None:
     """Bring the answers of changed chunks up to date, so that the next round passes them over or takes them."""
     if monotonic() > until:
         raise LedgerConflict(f"the chunks of job {job} are much in use just now; try again") from problem
     with ledger.transaction() as transaction:
         if isinstance(problem, StaleAnswers):
             claims.settle(transaction, job, [DataId(one) for one in problem.dataids])
-        elif isinstance(problem, _Stale):
-            claims.settle(transaction, job, problem.changed)
-            claims.record(transaction, job, problem.misplaced)
-            claims.block(transaction, job, problem.misplaced)
+        elif isinstance(problem, _Misplaced):
+            claims.record(transaction, job, problem.verdicts)
+            claims.block(transaction, job, problem.verdicts)
 
 
 def _turn_the_day(ledger: Ledger, job: JobId) -> bool:

@@ -6,10 +6,11 @@
 -- every row.
 
 -- The next chunks of a Job (p_names null: at most p_count, RESUBMIT first, in natural order, passing over what others are
--- claiming), or these, whose rows the caller has locked. `picked` says how many were there, the arrays those that were
--- taken. Without p_with_files nothing is taken if there are files to look at before the transaction ends.
+-- claiming), or these, whose rows the caller has locked. All that were picked are taken, or nothing happens: the answers
+-- of some do not stand any more (DF003), or there are files to look at before the transaction ends, and the caller is in
+-- none (DF004). `attempts` is null where all are first ones.
 create function dataflow.take(p_jobid text, p_names text[], p_count integer, p_run_id bigint, p_with_files boolean,
-                              out picked integer, out file_count bigint, out lease interval, out lease_until timestamptz, out outputs text[],
+                              out file_count bigint, out lease interval, out lease_until timestamptz, out outputs text[],
                               out dataids text[], out claim_ids bigint[], out attempts integer[], out inputs jsonb)
     language plpgsql
 as $$
@@ -30,43 +31,33 @@ begin
     -- Others lock datastatus first and the runnable row after it. We give way before Postgres calls that a deadlock
     -- and chooses its victim: a statement that somebody typed is never given up for our claim.
     setting := set_config('lock_timeout', '200ms', true);
-    select coalesce(p.lease, '10 minutes'), array(select j.datasetid from dataflow.job j where j.jobid = p_jobid and j.itemtype = 'OUT'),
-           -- Nobody but this Job gains or loses a runnable chunk by the claim.
-           not coalesce(p.ordered, false)
-           and not exists (select from dataflow.job j where j.jobid = p_jobid and j.mapping <> 'equal')
-           and not exists (select from dataflow.job o join dataflow.job i on i.datasetid = o.datasetid and i.itemtype = 'IN' and i.mapping <> 'equal'
-                            where o.jobid = p_jobid and o.itemtype = 'OUT'),
-           exists (select from dataflow.job_control c where c.jobid = p_jobid)
-      into lease, outputs, is_plain, is_steered
-      from (values (p_jobid)) as j(jobid)
-      left join dataflow.job_policy p on p.jobid = j.jobid;
+    select t.lease, now() + t.lease, t.outputs, t.is_plain, t.is_steered
+      into lease, lease_until, outputs, is_plain, is_steered
+      from dataflow.job_terms t where t.jobid = p_jobid;
     if is_steered then
         most := (dataflow.room(p_jobid)).free;
     end if;
-    if p_names is null then
-        select array_agg(r.dataid), array_agg(r.inputs), array_agg(nextval('dataflow.claim_id')), sum(r.file_count), sum(jsonb_array_length(r.inputs))
-          into dataids, pins, claim_ids, file_count, pin_count
-          from (select t.dataid, t.inputs, t.file_count
-                  from dataflow.runnable t
-                 where t.jobid = p_jobid and t.blocked is null
-                 order by t.resubmit desc, t.sort_key, t.dataid
-                 limit least(p_count, most)
-                   for update skip locked) r;
-    else
-        select array_agg(r.dataid), array_agg(r.inputs), array_agg(nextval('dataflow.claim_id')), sum(r.file_count), sum(jsonb_array_length(r.inputs))
-          into dataids, pins, claim_ids, file_count, pin_count
-          from dataflow.runnable r
-         where r.jobid = p_jobid and r.dataid = any (p_names) and r.blocked is null;
-    end if;
-    picked := cardinality(dataids);
-    if picked is null then
+    with picked as (
+        delete from dataflow.runnable r
+         where r.ctid = any (case when p_names is null then array(
+                   select t.ctid from dataflow.runnable t
+                    where t.jobid = p_jobid and t.blocked is null
+                    order by t.resubmit desc, t.sort_key, t.dataid
+                    limit least(p_count, most)
+                      for update skip locked)
+               else array(
+                   select t.ctid from dataflow.runnable t
+                    where t.jobid = p_jobid and t.dataid = any (p_names) and t.blocked is null) end)
+        returning r.dataid, r.inputs, r.file_count, r.resubmit, r.sort_key
+    )
+    select array_agg(p.dataid), array_agg(p.inputs), array_agg(nextval('dataflow.claim_id')), sum(p.file_count), sum(jsonb_array_length(p.inputs))
+      into dataids, pins, claim_ids, file_count, pin_count
+      from (select * from picked order by resubmit desc, sort_key, dataid) p;
+    if dataids is null then
         return;
     elsif file_count > 0 and not p_with_files then
-        dataids := null;
-        return;
+        raise exception 'the inputs of job % have files', p_jobid using errcode = 'DF004';
     end if;
-
-    lease_until := now() + lease;
 
     -- The inputs, as far as they still are what the answers were given on.
     select array_agg(i.datasetid), array_agg(i.dataid), array_agg(i.manifest_id), array_agg(g.claim_id),
@@ -82,17 +73,9 @@ begin
        -- The one fact that changes by itself.
        and (i.datasetid <> 'today' or dataflow.is_its_day(p_jobid, g.dataid, i.dataid));
     if coalesce(cardinality(in_claims), 0) <> pin_count then
-        select array_agg(g.dataid), array_agg(g.claim_id), array_agg(g.inputs)
-          into dataids, claim_ids, pins
-          from unnest(dataids, claim_ids, pins) as g(dataid, claim_id, inputs)
-         where jsonb_array_length(g.inputs) = (select count(*) from unnest(in_claims) as i(claim_id) where i.claim_id = g.claim_id);
-        if dataids is null then
-            return;
-        end if;
-        select array_agg(i.datasetid), array_agg(i.dataid), array_agg(i.manifest_id), array_agg(i.claim_id)
-          into in_datasets, in_dataids, in_manifests, in_claims
-          from unnest(in_datasets, in_dataids, in_manifests, in_claims) as i(datasetid, dataid, manifest_id, claim_id)
-         where i.claim_id = any (claim_ids);
+        perform dataflow.refuse_stale(array(
+            select g.dataid from unnest(dataids, claim_ids, pins) as g(dataid, claim_id, inputs)
+             where jsonb_array_length(g.inputs) <> (select count(*) from unnest(in_claims) as i(claim_id) where i.claim_id = g.claim_id)));
     end if;
 
     -- The claim does for its own chunks what the triggers would find out from the changed rows.
@@ -111,14 +94,21 @@ begin
 
     insert into dataflow.verdict (jobid, dataid, claim_id, inputs)
     select p_jobid, g.dataid, g.claim_id, g.inputs from unnest(dataids, claim_ids, pins) as g(dataid, claim_id, inputs);
-    delete from dataflow.runnable r where r.jobid = p_jobid and r.dataid = any (dataids);
 
-    if added = cardinality(dataids) * cardinality(outputs) + coalesce(cardinality(in_claims), 0) then
-        attempts := array_fill(1, array[cardinality(dataids)]);
-    else
+    if added <> cardinality(dataids) * cardinality(outputs) + coalesce(cardinality(in_claims), 0) then
         attempts := dataflow.take_existing(p_jobid, dataids, claim_ids, outputs, in_datasets, in_dataids, in_manifests, in_claims, lease_until, p_run_id);
     end if;
     inputs := to_jsonb(pins);
+end
+$$;
+
+-- Somebody changed a row behind the back of the triggers, or took a chunk that nobody had planned a moment before us, or
+-- the day is over. The claim is undone, and these chunks are asked again.
+create function dataflow.refuse_stale(p_dataids text[]) returns void
+    language plpgsql
+as $$
+begin
+    raise exception 'the answers about these chunks do not stand any more' using errcode = 'DF003', detail = to_json(p_dataids)::text;
 end
 $$;
 
@@ -155,9 +145,7 @@ begin
                    where not exists (select from dataflow.datastatus s
                                       where s.datasetid = i.datasetid and s.jobid = p_jobid and s.dataid = i.dataid and s.locktype = 'IN'
                                         and s.claim_id = any (p_claim_ids))) then
-        -- Somebody changed a row behind the back of the triggers, or took a chunk that nobody had planned a moment
-        -- before us. The claim is undone, and its chunks are asked again.
-        raise exception 'the answers about these chunks do not stand any more' using errcode = 'DF003', detail = to_json(p_dataids)::text;
+        perform dataflow.refuse_stale(p_dataids);
     end if;
     return attempts;
 end
