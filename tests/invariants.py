@@ -85,7 +85,8 @@ _RULES: Final = {
             or s.locktype is not null and s.locktype is distinct from e.locktype""",
     "what a claim is told of a Job is what the registry says": """
         select jobid, k as kept, n as now
-          from dataflow.job_terms k full join dataflow.terms_now n using (jobid) where k::text is distinct from n::text""",
+          from dataflow.job_terms k full join dataflow.terms_now n using (jobid)
+         where k::text is distinct from n::text""",
     "every event goes on from the one before": """
         select e.*
           from (select event_id, datasetid, jobid, dataid, old_status, new_status,

@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from opendataflow_dagster.ledger import chunks
+from opendataflow_dagster.ledger import chunks, registry
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
@@ -32,6 +32,7 @@ from opendataflow_dagster.protocol.gate import gate
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold
 from opendataflow_dagster.protocol.publish import publish
+from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.resubmit import resubmit
 from opendataflow_dagster.protocol.rollback import rollback
 from opendataflow_dagster.protocol.run import delete_run
@@ -272,6 +273,25 @@ def test_deleting_a_run_touches_only_that_jobs_rows(flow: Flow) -> None:
         publish(flow.ledger, lost, flow.manifest(lost))
     flow.publish(kept)
     assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1"]
+
+
+def test_a_verb_leaves_its_name_and_reason_in_the_history_although_no_row_has_a_reason(flow: Flow) -> None:
+    (load,) = flow.register("load: -> raw")
+    with flow.ledger.transaction(actor="ada", reason="a trial") as transaction:
+        registry.plan_chunks(transaction, load, [DataId("1")])
+    fail(flow.ledger, claim(flow.ledger, "load", "1"), "disk full")
+    with flow.ledger.transaction(actor="bob", reason="audit") as transaction:
+        transaction.run_text(b"update dataflow.datastatus set status = 'HOLD' where dataid = '1'")
+    delete_run(flow.ledger, "load", "1", by="cid", reason="over")
+    with flow.ledger.statement() as statement:
+        events = chunks.history(statement, key("raw/1"))
+    assert [(one.new_status, one.actor, one.reason) for one in events] == [
+        ("PENDING", "ada", "a trial"),
+        ("RUNNING", "test", None),
+        ("FAILED", "test", "disk full"),
+        ("HOLD", "bob", "audit"),
+        (None, "cid", "over"),
+    ]
 
 
 def test_a_resubmitted_chunk_of_an_earlier_day_is_run(flow: Flow) -> None:

@@ -115,11 +115,12 @@ class Ledger:
         self.close()
 
     @contextmanager
-    def transaction(self, *, actor: str | None = None) -> Iterator[Transaction]:
-        """All of the block or nothing. `actor` is who the history names, when it is not this ledger's."""
+    def transaction(self, *, actor: str | None = None, reason: str | None = None) -> Iterator[Transaction]:
+        """All of the block or nothing. `actor` is who the history names, when it is not this ledger's; `reason` is
+        what it says of changes that have none of their own."""
         with self._connection() as connection, connection.transaction(force_rollback=self.rehearsal):
-            if actor is not None:
-                Transaction(connection).rows("act_as", actor=actor)
+            if actor is not None or reason:
+                Transaction(connection).rows("act_as", actor=actor or self.actor, reason=reason or "")
             yield Transaction(connection)
 
     @contextmanager

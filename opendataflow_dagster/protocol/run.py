@@ -25,6 +25,6 @@ def end_run(ledger: Ledger, run_id: RunId, *, failed: bool = False) -> None:
 def delete_run(ledger: Ledger, jobid: str, dataid: str, *, by: str, reason: str = "") -> list[ChunkKey]:
     """As if the Job had never run for this dataid: its own rows go. A live claim is lost; versions stay."""
     job, chunk = job_id(jobid), data_id(dataid)
-    with ledger.transaction(actor=f"{by}: {reason}" if reason else by) as transaction:
+    with ledger.transaction(actor=by, reason=reason) as transaction:
         require_job(transaction, job)
         return deleted(transaction, job, chunk)

@@ -1,5 +1,8 @@
 -- The triggers of datastatus: whoever changes it - a verb, a foreign client, a person in psql - the row is kept
 -- whole, the change enters the history, crash debris goes, and the runnable set follows.
+--
+-- The history names `dataflow.actor`, the person or program that the session acts for; `dataflow.reason` is the reason of
+-- a change that brings none in its row.
 
 create function dataflow.keep_row() returns trigger
     language plpgsql
@@ -70,8 +73,8 @@ declare
     read_dataids    text[];
 begin
     insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, new_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
-    select n.datasetid, n.jobid, n.dataid, n.locktype, n.status, n.claim_id, n.attempt, n.run_id, n.manifest_id, n.reason,
-           session_user, current_setting('dataflow.actor', true)
+    select n.datasetid, n.jobid, n.dataid, n.locktype, n.status, n.claim_id, n.attempt, n.run_id, n.manifest_id,
+           coalesce(n.reason, nullif(current_setting('dataflow.reason', true), '')), session_user, current_setting('dataflow.actor', true)
       from new_rows n;
     if current_setting('dataflow.taking', true) = 'on' then
         return null;  -- a claim, which sees to the runnable set itself
@@ -119,7 +122,10 @@ begin
         select coalesce(n.datasetid, o.datasetid) as datasetid, coalesce(n.jobid, o.jobid) as jobid,
                coalesce(n.dataid, o.dataid) as dataid, coalesce(n.locktype, o.locktype) as locktype, o.locktype as old_locktype,
                o.status as old_status, n.status, coalesce(n.claim_id, o.claim_id) as claim_id, coalesce(n.attempt, o.attempt) as attempt,
-               coalesce(n.run_id, o.run_id) as run_id, o.manifest_id as old_manifest_id, n.manifest_id, n.reason,
+               coalesce(n.run_id, o.run_id) as run_id, o.manifest_id as old_manifest_id, n.manifest_id,
+               -- The row may still have the reason of an older change.
+               coalesce(case when n.reason is distinct from o.reason then n.reason end, nullif(current_setting('dataflow.reason', true), ''),
+                        n.reason) as reason,
                -- For the producers and consumers of the chunk.
                case when o.locktype = 'OUT' then o.status else 'NEW' end as old_out_status,
                case when n.locktype = 'OUT' then n.status else 'GONE' end as out_status,
@@ -188,9 +194,9 @@ declare
     statuses     text[];
     claim_ids    bigint[];
 begin
-    insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, claim_id, attempt, run_id, manifest_id, login, actor)
+    insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
     select o.datasetid, o.jobid, o.dataid, o.locktype, o.status, o.claim_id, o.attempt, o.run_id, o.manifest_id,
-           session_user, current_setting('dataflow.actor', true)
+           nullif(current_setting('dataflow.reason', true), ''), session_user, current_setting('dataflow.actor', true)
       from old_rows o;
 
     perform dataflow.keep_readers(array_agg(o.datasetid), array_agg(o.dataid))

@@ -15,8 +15,8 @@ insert into dataflow.migration (name, checksum) values (%(name)s, %(checksum)s)
 select rolname from pg_roles where rolname in ('dataflow_reader', 'dataflow_operator', 'dataflow_admin')
 
 -- name: act_as
--- Who the history names for the rest of the transaction.
-select set_config('dataflow.actor', %(actor)s, true)
+-- Who the history names for the rest of the transaction, and why.
+select set_config('dataflow.actor', %(actor)s, true), set_config('dataflow.reason', %(reason)s, true)
 
 -- name: has_upstream_tables
 -- Tables of these names that no migration of ours has made.
