@@ -68,8 +68,8 @@ class CrashingLedger(Ledger):
         self._killer.close()
 
     @contextmanager
-    def transaction(self, *, actor: str | None = None) -> Iterator[Transaction]:
-        with super().transaction(actor=actor) as transaction:
+    def transaction(self, *, actor: str | None = None, reason: str | None = None) -> Iterator[Transaction]:
+        with super().transaction(actor=actor, reason=reason) as transaction:
             yield CrashingTransaction(transaction._connection, self._boundary)
             self._boundary(transaction._connection)  # before the commit
         self.states.append(snapshot(self._killer))
