@@ -102,6 +102,8 @@ def test_a_stale_dataid_is_replaced_a_null_unsets_and_secrets_of_ours_are_not_in
         monkeypatch.setenv(name, "stale")
     for name in ("PASSKEY", "passkey", "ODF_PASSPHRASE_FILE", "ODF_PASSPHRASE_COMMAND", "ODF_NEW_PASSPHRASE"):
         monkeypatch.setenv(name, "secret")
+    for name in ("ODF_WEBHOOK_URL", "ODF_DAGSTER_URL"):
+        monkeypatch.setenv(name, "secret")
     monkeypatch.setenv("ODF_DATABASE_URL", shop.flow.url)
     seen = seen_by(shop)
     assert (seen["dataid"], seen["mode"], seen["kept"]) == ("1", "x", "stale")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opendataflow_dagster.ledger.settings import WEBHOOK_VARIABLE
 from opendataflow_dagster.model.errors import InvalidInput, OpenDataFlowError
 
 from . import output
@@ -19,7 +20,6 @@ from .options import as_json, open_ledger
 if TYPE_CHECKING:
     from opendataflow_dagster.protocol.figures import Failures
 
-WEBHOOK_VARIABLE = "ODF_WEBHOOK_URL"
 _CAUSES = 10
 
 

@@ -11,6 +11,10 @@ from opendataflow_dagster.model.errors import InvalidInput
 
 HOME_VARIABLE = "ODF_HOME"
 URL_VARIABLE = "ODF_DATABASE_URL"
+DAGSTER_URL_VARIABLE = "ODF_DAGSTER_URL"
+WEBHOOK_VARIABLE = "ODF_WEBHOOK_URL"
+#: Urls that have a password or a token in them.
+SECRET_VARIABLES = frozenset({URL_VARIABLE, DAGSTER_URL_VARIABLE, WEBHOOK_VARIABLE})
 PROJECT_MARKS = ("pyproject.toml", "workspace.yaml", ".odf")
 
 

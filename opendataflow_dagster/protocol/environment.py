@@ -16,7 +16,7 @@ from typing import Final
 from ..ledger import registry
 from ..ledger.database import Ledger
 from ..ledger.registry import JobItem
-from ..ledger.settings import URL_VARIABLE
+from ..ledger.settings import SECRET_VARIABLES
 from ..model.claim import Claim
 from ..model.errors import InvalidDefinition
 from ..model.ids import DatasetId, JobId, job_id
@@ -24,8 +24,8 @@ from ..secrets import cipher
 from ..secrets import passphrase as passphrases
 from .gate import require_job
 
-#: Secrets of ours that a script inherits from nobody: the passphrase, and the ledger's url with its password.
-HIDDEN: Final = passphrases.VARIABLES | {URL_VARIABLE}
+#: Secrets of ours that a script inherits from nobody: the passphrase, and urls that have a password or a token in them.
+HIDDEN: Final = passphrases.VARIABLES | SECRET_VARIABLES
 
 #: A shell or the loader would run what these hold; metadata is data.
 _REFUSED: Final = frozenset({"BASH_ENV", "PS4", "LD_PRELOAD", "LD_AUDIT"})
