@@ -308,6 +308,15 @@ def test_a_limit_is_kept_while_it_runs_and_a_paused_job_is_refused(project: Proj
     assert "paused" in done.said
 
 
+def test_a_job_that_is_paused_and_limited_is_refused_and_its_run_ends(project: Project) -> None:
+    project.build(dataset("both", partitions=DAYS, concurrency=1)(lambda: None))
+    pause(project.flow.ledger, "both", by="operator", reason="the source is down")
+
+    done = project.launch_range("both", day(1), day(3))
+
+    assert done.said.count("is paused since") == 3
+
+
 def test_inputs_of_all_chunks_and_of_a_month_are_read_as_one(project: Project) -> None:
     months = monthly("2024-01-01", "2024-01-01")
     short = daily("2024-01-01", "2024-01-03")

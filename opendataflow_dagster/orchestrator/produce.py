@@ -150,7 +150,7 @@ class Producer:
         portion = [waiting.popleft() for _ in range(min(count, len(waiting)))]
         claimed = patiently(lambda: claim_many(self.ledger, self.declaration.jobid, portion, self.run_id), self.log)
         leases.hold(claimed.claims)
-        crowded = there.concurrency is not None and claimed.refused and self._room().free == 0
+        crowded = there.concurrency is not None and claimed.refused and self._is_full()
         for verdict in claimed.refused:
             if crowded and verdict.code == Code.LOCKED:
                 waiting.append(verdict.dataid)  # somebody else has taken the room meanwhile: wait for it
@@ -158,6 +158,11 @@ class Producer:
             outcome.refused[verdict.dataid] = verdict
             self.log.error(f"{self.declaration.datasetid}/{verdict.dataid}: {str(verdict).partition(': ')[2]}")
         return claimed.claims
+
+    def _is_full(self) -> bool:
+        """Others have taken the room; it comes back by itself. That of a paused Job does not."""
+        now = self._room()
+        return now.free == 0 and now.paused is None
 
     def _room(self) -> Room:
         return patiently(lambda: room(self.ledger, self.declaration.jobid), self.log)
