@@ -151,6 +151,7 @@ def test_a_rehearsal_says_what_the_verbs_would_do_and_changes_nothing(flow: Flow
     with Ledger(flow.url, rehearsal=True) as rehearsal:
         assert resubmit(rehearsal, [key("raw/1")], by="ada").chunks == (key("raw/1"),)
         assert hold(rehearsal, [key("raw/1")], by="ada") == [key("raw/1")]
+        assert hold(rehearsal, [key("raw/1")], by="ada") == [], "it sees what it did before"
         with rehearsal.statement() as statement:
             assert statement.run("end_run", run_id=0, outcome="ENDED") == 0
     assert flow.status("raw/1") == "READY"

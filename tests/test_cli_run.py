@@ -14,6 +14,8 @@ import pytest
 from opendataflow_dagster.model.job import Policy
 from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.heal import heal
+from opendataflow_dagster.protocol.runs import runs
+from opendataflow_dagster.protocol.throttle import pause
 from opendataflow_dagster.secrets.cipher import encrypt
 from tests.factories import Flow
 from tests.scripts import ODF, Shop
@@ -109,13 +111,51 @@ def test_a_dry_run_shows_command_chunk_and_variables_without_passwords_and_chang
     for verb in (["run"], ["force", "--dataid", "1"]):
         done = shop.odf(*verb, "--dry-run", "--json", script, "-x", ODF_PASSPHRASE="right")
         said = json.loads(done.stdout)
-        assert (said["command"], said["dataid"]) == ([str(script), "-x"], "1")
+        assert (said["command"], said["dataids"], said["exit_code"]) == ([str(script), "-x"], ["1"], 0)
         assert (said["variables"]["raw_hostname"], said["variables"]["raw_password"]) == ("db1", "***")
     done = shop.odf("run", "--dry-run", script, ODF_PASSPHRASE="right")
     assert "would run for 1" in done.stdout
     assert "hush" not in done.stdout
     assert shop.flow.status("raw/1") == "PENDING"
     assert not (shop.folder / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["run", "load.sh"], 0, "./load.sh would run for 2"),
+        (["run", "--all", "load.sh"], 0, "./load.sh would run for 2 chunks: 2, 3"),
+        (["run", "--dataid", "1", "load.sh"], 1, "raw/1 is HOLD"),
+        (["run", "--dataid", "4", "load.sh"], 0, "./load.sh would run for 4"),
+        (["run", "--dataid", "9", "clean.sh"], 1, "raw/9 is not there"),
+        (["run", "clean.sh"], 1, "./clean.sh would not run: no chunk of job clean is ready"),
+        (["run", "--dataid", "a\nb", "load.sh"], 64, "a\\nb"),
+        (["run", "other.sh"], 3, "./other.sh would not run: job other is paused"),
+        (["run", "--dataid", "1", "other.sh"], 3, "./other.sh would not run: job other is paused"),
+        (["force", "--dataid", "", "load.sh"], 64, "dataid"),
+        (["force", "--dataid", "1", "load.sh"], 0, "./load.sh would run for 1"),
+    ],
+)
+def test_a_dry_run_says_and_exits_as_the_run_in_earnest_would(
+    shop: Shop, words: list[str], code: int, said: str
+) -> None:
+    shop.register("load: -> raw", "clean: raw -> tidy", "other: -> more", dataids="1 2 3 4")
+    shop.flow.type("update dataflow.datastatus set status = 'HOLD' where datasetid = 'raw' and dataid = '1'")
+    shop.flow.type("update dataflow.datastatus set status = 'FAILED' where datasetid = 'raw' and dataid = '4'")
+    pause(shop.flow.ledger, "other", by="test")
+    for name in ("load.sh", "clean.sh", "other.sh"):
+        shop.script("true", name)
+    rehearsed = shop.odf(words[0], "--dry-run", *words[1:])
+    assert said in " ".join((rehearsed.stdout + rehearsed.stderr).split())
+    assert (rehearsed.returncode, shop.flow.status("raw/2")) == (code, "PENDING")
+    assert shop.odf(*words).returncode == code
+
+
+def test_a_run_that_was_refused_leaves_no_run_behind(shop: Shop) -> None:
+    shop.register("load: -> raw")
+    shop.flow.type("update dataflow.datastatus set status = 'HOLD'")
+    assert shop.odf("run", "--dataid", "1", shop.script("true")).returncode == 1
+    assert runs(shop.flow.ledger) == []
 
 
 def test_force_runs_a_chunk_that_has_no_input(shop: Shop) -> None:
@@ -143,7 +183,7 @@ def test_a_signal_reaches_the_script_and_its_children_and_the_chunk_has_failed(
         assert process.stdout.readline() == "begun\n"
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
-    assert (process.returncode, out) == (128 + number, "cleaned up\n")
+    assert (process.returncode, out) == (160 + number, "cleaned up\n")
     assert "load/1 failed: exit code 9" in err
     assert [shop.flow.status(f"raw/{one}") for one in "12"] == ["FAILED", "PENDING"]
     assert not is_alive(int(pid.read_text()))
@@ -175,7 +215,7 @@ def test_a_script_that_ignores_the_signal_is_killed_after_the_grace_and_at_once_
             if grace == "1000":
                 process.send_signal(signal.SIGTERM)
             _, err = process.communicate(timeout=20)
-        assert process.returncode == 143
+        assert process.returncode == 175
         assert "killed by SIGKILL" in err
 
 
@@ -215,7 +255,7 @@ def test_a_signal_ends_a_run_whose_output_nobody_reads(shop: Shop) -> None:
     with shop.start("run", "--grace", "1", shop.script(f"touch {begun}; head -c 1000000 /dev/zero")) as process:
         wait_for(begun.exists)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 143
+        assert process.wait(timeout=20) == 175
     assert shop.flow.status("raw/1") == "FAILED"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -9,6 +10,19 @@ import click
 from click.shell_completion import CompletionItem
 
 UNITS: Final = {"s": 1, "min": 60, "m": 60, "h": 3_600, "d": 86_400}
+
+
+class Number(click.FloatRange):
+    """Of 0 or more, and finite: `nan` is no number of seconds."""
+
+    def __init__(self, *, min: float = 0, min_open: bool = False, max: float) -> None:
+        super().__init__(min=min, max=max, min_open=min_open)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a valid number.", param, ctx)
+        return float(number)
 
 
 class Moment(click.ParamType[datetime]):
@@ -22,9 +36,10 @@ class Moment(click.ParamType[datetime]):
         text = str(value).strip()
         number = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
         unit = text[len(number) :].strip()
-        if number.isdigit() and unit in UNITS and len(number) < 10:
-            return datetime.now(UTC) - timedelta(seconds=int(number) * UNITS[unit])
         try:
+            if number.isdecimal() and unit in UNITS:
+                # Whole seconds, so that it can be said and typed again exactly.
+                return datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=int(number) * UNITS[unit])
             # Without a zone it is the time of the operator's clock.
             return datetime.fromisoformat(text).astimezone()
         except (ValueError, OverflowError):

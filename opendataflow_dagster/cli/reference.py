@@ -40,7 +40,7 @@ them in UTC, durations in seconds, and names in full.
 | 140 | a script failed |
 | 142 | a secret cannot be read: no passphrase, or another one |
 | 144 | the columns are not those that were declared |
-| 128 + n | `odf run` was ended by signal n, and has passed it on |
+| 160 + n | `odf run` was ended by signal n, and has passed it on (a shell would say 128 + n, which are errors here) |
 """
 
 

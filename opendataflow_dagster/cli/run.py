@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,14 @@ import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 
+from .arguments import Number
 from .options import as_json, open_ledger
 from .output import print_json, printable, say, table
 
 if TYPE_CHECKING:
     from opendataflow_dagster.ledger.database import Ledger
     from opendataflow_dagster.model.claim import Claim
+    from opendataflow_dagster.protocol.environment import Provision
     from opendataflow_dagster.protocol.run_job import Order, Report
     from opendataflow_dagster.protocol.script import Outcome
     from opendataflow_dagster.protocol.script_output import Screen
@@ -29,11 +32,11 @@ def _options(function: Any) -> Any:
         click.option("--dry-run", is_flag=True, help="Show what would run with which variables; change nothing."),
         click.option("--as", "by", metavar="NAME", help="Who acts, for the history. Default: the login."),
         click.option(
-            "--grace", type=click.FloatRange(min=0), default=10, show_default=True, metavar="SECONDS",
+            "--grace", type=Number(max=1_000_000), default=10, show_default=True, metavar="SECONDS",
             help="Time between a request to end and the kill.",
         ),
         click.option(
-            "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+            "--timeout", type=Number(min_open=True, max=100_000_000), metavar="SECONDS",
             help="End a script that takes longer; its chunk has FAILED.",
         ),
         click.option("--job", "jobid", metavar="JOB", help="The Job. Default: the script's name, without extension."),
@@ -54,7 +57,7 @@ def run(dataid: str | None, everything: bool, parallel: int, **options: Any) -> 
 
     The script finds the chunk in $dataid and its DataSets in $<datasetid>_hostname and so on (docs/scripts.md). Exit
     codes: 0 finished, 1 nothing is ready, 2 nothing ever will be without a person, 3 the Job is paused, 64 wrong usage,
-    128 and above a failure.
+    128 and above a failure; --dry-run has the same.
 
     \b
     Example:
@@ -72,7 +75,7 @@ def run(dataid: str | None, everything: bool, parallel: int, **options: Any) -> 
             return run_chunk(ledger, order, dataid)
         return run_next(ledger, order, everything=everything, parallel=parallel)
 
-    _execute(act, dataid, several=parallel > 1, **options)
+    _execute(act, several=parallel > 1, **options)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -87,12 +90,11 @@ def force(dataid: str, **options: Any) -> None:
     """
     from opendataflow_dagster.protocol.run_job import run_chunk
 
-    _execute(lambda ledger, order: run_chunk(ledger, order, dataid, forced=True), dataid, several=False, **options)
+    _execute(lambda ledger, order: run_chunk(ledger, order, dataid, forced=True), several=False, **options)
 
 
 def _execute(
-    act: Any,
-    dataid: str | None,
+    act: Callable[[Ledger, Order], Report],
     *,
     several: bool,
     script: str,
@@ -113,6 +115,7 @@ def _execute(
 
     console = Console(only_stderr=json_wanted)
     outcomes: list[Outcome] = []
+    would: list[tuple[Claim, Provision]] = []
 
     def screen(claim: Claim) -> Screen:
         return console.prefixed(claim.dataid) if several else console.plain()
@@ -133,13 +136,14 @@ def _execute(
             screen=screen,
             limits=Limits(grace=grace, timeout=timeout),
             tell=tell,
+            rehearse=lambda claim, found: would.append((claim, found)),
         )
-        if dry_run:
-            _rehearse(ledger, order, dataid, json_wanted)
-            return
         with order.stop.listening():
-            report: Report = act(ledger, order)
-    _tell_report(report, outcomes, json_wanted)
+            report = act(ledger, order)
+    if dry_run:
+        _tell_rehearsal(order, report, would, json_wanted)
+    else:
+        _tell_report(report, outcomes, json_wanted)
     click.get_current_context().exit(report.exit_code)
 
 
@@ -189,20 +193,30 @@ def _tell_report(report: Report, outcomes: list[Outcome], json_wanted: bool) -> 
         )
 
 
-def _rehearse(ledger: Ledger, order: Order, dataid: str | None, json_wanted: bool) -> None:
+def _tell_rehearsal(order: Order, report: Report, would: list[tuple[Claim, Provision]], json_wanted: bool) -> None:
     """The variables, too: a wrong passphrase or a value that does not fit is found before the night."""
-    from opendataflow_dagster.protocol.environment import provision
-    from opendataflow_dagster.protocol.gate import runnable
-
-    found = provision(ledger, order.jobid)
-    found.refuse_too_much(order.command)
-    chunk = dataid or next(iter(runnable(ledger, order.jobid, 1)), None)
+    variables = would[0][1].variables if would else {}
     shown = {
         name: "***" if name.endswith("_password") and value is not None else value
-        for name, value in sorted(found.variables.items())
+        for name, value in sorted(variables.items())
     }
+    dataids = [claim.dataid for claim, _ in would]
+    nothing = report.nothing.sentence if report.nothing else None
     if json_wanted:
-        print_json({"dry_run": True, "command": order.command, "dataid": chunk, "variables": shown})
+        print_json(
+            {
+                "dry_run": True,
+                "command": order.command,
+                "dataids": dataids,
+                "nothing": nothing,
+                "exit_code": report.exit_code,
+                "variables": shown,
+            }
+        )
         return
-    say(f"Dry run, nothing was changed. {order.command[0]} would run for {chunk or 'no chunk: none is ready'}")
+    if not would:
+        say(f"Dry run, nothing was changed. {order.command[0]} would not run: {nothing or 'there is nothing to do'}")
+        return
+    said = dataids[0] if len(dataids) == 1 else f"{len(dataids):,} chunks: {', '.join(dataids)}"
+    say(f"Dry run, nothing was changed. {order.command[0]} would run for {said}")
     table(("variable", "value"), [(name, "(unset)" if value is None else value) for name, value in shown.items()])

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from threading import RLock
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlsplit
 
@@ -81,8 +82,11 @@ class Ledger:
         patience: timedelta = timedelta(seconds=10),
         rehearsal: bool = False,
     ) -> None:
-        #: Every transaction is rolled back in the end: the verbs say what they would do, and change nothing.
+        #: All is one transaction, which is rolled back in the end: a verb sees what those before it did, says what it
+        #: would do, and changes nothing.
         self.rehearsal = rehearsal
+        self._stage: Connection | None = None
+        self._on_stage = RLock()
         self.actor = actor or f"{getpass.getuser()}@{socket.gethostname()}"
         #: Jobs whose inputs have files, which a claim must look at before its transaction ends. Only a memory, to
         #: save the others a round trip.
@@ -102,10 +106,14 @@ class Ledger:
         )
 
     def rehearsing(self) -> Ledger:
-        """The same database; every transaction is rolled back."""
+        """The same database; all is rolled back when it is closed."""
         return Ledger(self._url, actor=self.actor, rehearsal=True)
 
     def close(self) -> None:
+        if self._stage is not None:
+            self._stage.close()
+            self._pool.putconn(self._stage)
+            self._stage = None
         self._pool.close()
 
     def __enter__(self) -> Ledger:
@@ -118,7 +126,7 @@ class Ledger:
     def transaction(self, *, actor: str | None = None, reason: str | None = None) -> Iterator[Transaction]:
         """All of the block or nothing. `actor` is who the history names, when it is not this ledger's; `reason` is
         what it says of changes that have none of their own."""
-        with self._connection() as connection, connection.transaction(force_rollback=self.rehearsal):
+        with self._connection() as connection, connection.transaction():
             if actor is not None or reason:
                 Transaction(connection).rows("act_as", actor=actor or self.actor, reason=reason or "")
             yield Transaction(connection)
@@ -128,7 +136,7 @@ class Ledger:
         """Each statement of the block is a transaction of its own; for a verb that is one statement."""
         with self._connection() as connection:
             if self.rehearsal:
-                with connection.transaction(force_rollback=True):
+                with connection.transaction():
                     yield Transaction(connection)
             else:
                 yield Transaction(connection)
@@ -136,7 +144,7 @@ class Ledger:
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
         try:
-            with self._pool.connection() as connection:
+            with self._rehearsed() if self.rehearsal else self._pool.connection() as connection:
                 yield connection
         except PoolTimeout:
             raise self._why_no_connection() from None
@@ -145,6 +153,15 @@ class Ledger:
                 # The other idle connections are probably dead as well; the next verb gets a living one.
                 self._pool.check()
             raise self._in_our_words(error) from error
+
+    @contextmanager
+    def _rehearsed(self) -> Iterator[Connection]:
+        """One connection for all, with a transaction that nobody commits; those of the verbs are savepoints in it."""
+        with self._on_stage:
+            if self._stage is None:
+                self._stage = self._pool.getconn()
+                self._stage.execute("begin")
+            yield self._stage
 
     def _why_no_connection(self) -> OpenDataFlowError:
         """The pool does not say. Either the server refuses, or our own connections are all in use."""

@@ -19,7 +19,7 @@ from .claim import claim, claim_next
 from .publish import Made, Published, publish_many
 from .release import fail_many
 from .renew import renew
-from .run import begin_run, end_run
+from .run import begin_run, end_run, forget_run
 from .runs import Run, runs
 from .script import ELSEWHERE
 
@@ -40,9 +40,7 @@ def begin(
         taken = claim_next(ledger, jobid, count, run_id) if dataid is None else [claim(ledger, jobid, dataid, run_id)]
     finally:
         if not taken:
-            # A run that took nothing never was: a scheduler asks every minute.
-            with ledger.statement() as statement:
-                statement.run("forget_run", run_id=run_id)
+            forget_run(ledger, run_id)
     return Begun(run_id=run_id, claims=tuple(taken)) if taken else None
 
 

@@ -22,6 +22,12 @@ def end_run(ledger: Ledger, run_id: RunId, *, failed: bool = False) -> None:
         statement.run("end_run", run_id=run_id, outcome="FAILED" if failed else "ENDED")
 
 
+def forget_run(ledger: Ledger, run_id: RunId) -> None:
+    """A run that took nothing never was: a scheduler asks every minute."""
+    with ledger.statement() as statement:
+        statement.run("forget_run", run_id=run_id)
+
+
 def delete_run(ledger: Ledger, jobid: str, dataid: str, *, by: str, reason: str = "") -> list[ChunkKey]:
     """As if the Job had never run for this dataid: its own rows go. A live claim is lost; versions stay."""
     job, chunk = job_id(jobid), data_id(dataid)

@@ -30,7 +30,7 @@ from .heal import heal
 from .process import Stop
 from .release import abandon
 from .resubmit import resubmit
-from .run import begin_run, end_run
+from .run import begin_run, end_run, forget_run
 from .script import Limits, Outcome, log_path, run_script
 from .script_output import Screen
 from .throttle import room
@@ -38,6 +38,8 @@ from .throttle import room
 NOT_READY: Final = 1
 NEVER_READY: Final = 2
 NOT_SCHEDULED: Final = 3
+#: And the number of the signal. Not 128 and the number, as a shell has it: 129 to 131 are errors of ours.
+SIGNALLED: Final = 160
 
 # The registry may change while `--all` goes on for hours.
 _PROVISION_SECONDS = 5.0
@@ -57,6 +59,8 @@ class Order:
     stop: Stop = field(default_factory=Stop)
     #: Called with each outcome, in the thread that had it.
     tell: Callable[[Outcome], None] = lambda _: None
+    #: Called in a rehearsal instead of the script: the chunk that it would run for, and what it would be given.
+    rehearse: Callable[[Claim, Provision], None] = lambda _, __: None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +78,8 @@ class Report:
     lost: int = 0
     nothing: Nothing | None = None
     signal: int | None = None
+    #: A chunk was claimed.
+    begun: bool = False
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def count(self, outcome: Outcome) -> None:
@@ -89,7 +95,7 @@ class Report:
     @property
     def exit_code(self) -> int:
         if self.signal is not None:
-            return 128 + self.signal
+            return SIGNALLED + self.signal
         if self.failed:
             return ScriptFailed.exit_code
         if self.lost:
@@ -210,11 +216,19 @@ def _in_a_run(ledger: Ledger, order: Order, slot: Callable[[RunId, Report], None
         report.signal = order.stop.signal
         ended_well = not (report.failed or report.lost or report.signal)
     finally:
-        end_run(ledger, run_id, failed=not ended_well)
+        if report.begun:
+            end_run(ledger, run_id, failed=not ended_well)
+        else:
+            forget_run(ledger, run_id)
     return report
 
 
 def _run(ledger: Ledger, order: Order, found: Provision, taken: Claim, report: Report) -> None:
+    report.begun = True
+    if ledger.rehearsal:
+        report.finished += 1
+        order.rehearse(taken, found)
+        return
     if order.stop.signal is not None:
         abandon(ledger, [taken], "odf was told to end before the script began")
         return
