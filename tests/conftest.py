@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from opendataflow_dagster.ledger.database import Ledger, in_database
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.warehouse.session import SparkSettings, session
 from tests.dagster_project import Project, project_on, write_dagster_yaml
-from tests.dagster_server import Server, dagster_server
+from tests.dagster_server import ROOT, Server, dagster_server
 from tests.factories import Flow
 
 _numbers = itertools.count(1)
@@ -112,6 +113,16 @@ def served(server: str, dagster_template: str, tmp_path_factory: pytest.TempPath
         pipeline = Path(__file__).parent / "pipelines" / "chain.py"
         with dagster_server(url, tmp_path_factory.mktemp("served"), pipeline) as running:
             yield running
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of a browser. Where there must be one, its absence is a failure: a test that is left out says nothing."""
+    found = subprocess.run([ROOT / "bin" / "browser"], capture_output=True, text=True, check=False)
+    if found.returncode == 77:
+        pytest.skip(found.stderr.strip())
+    assert found.returncode == 0, f"no browser: {found.stderr}"
+    return found.stdout.strip()
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ from tests.operator import Odf, after_an_outage
 from tests.test_cli_db import ODF, environment
 
 PROJECT = Path(__file__).parent.parent
-CHROMIUM = Path("/usr/bin/chromium")
 HOSTILE = '<script>alert("x")</script>$(reboot)'
 
 
@@ -92,14 +91,13 @@ def test_a_run_that_takes_longer_than_the_average_of_the_last_25_breaches_its_sl
     assert sla["duration"] == pytest.approx(3660, abs=30)
 
 
-@pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed")
-def test_a_browser_shows_the_report_without_asking_anybody_else(run: Odf, tmp_path: Path) -> None:
+def test_a_browser_shows_the_report_without_asking_anybody_else(run: Odf, tmp_path: Path, chromium: str) -> None:
     from playwright.sync_api import sync_playwright
 
     target = tmp_path / "report.html"
     run.text("report", "-o", str(target))
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1200, "height": 900})
         problems: list[str] = []
         asked: list[str] = []
