@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +20,7 @@ from opendataflow_dagster import (
     EQUAL,
     LedgerResource,
     ListedChunks,
+    Policy,
     daily,
     dataset,
     external_dataset,
@@ -41,9 +43,12 @@ from opendataflow_dagster.model.partitions import Partitions, keys_until, previo
 from opendataflow_dagster.orchestrator.catalogue import catalogue
 from opendataflow_dagster.orchestrator.declaration import Declaration
 from opendataflow_dagster.orchestrator.definitions import build_definitions
+from opendataflow_dagster.orchestrator.options import Options
 from opendataflow_dagster.orchestrator.partitions import mapping_of, partitions_of
+from tests.dagster_project import Project
 
 YEAR = daily("2024-01-01", "2024-12-31")
+MONTHS = monthly("2024-01-01")
 
 
 @dataset(partitions=YEAR)
@@ -104,6 +109,10 @@ def generator() -> object:
     yield
 
 
+def said_wrong(option: str, value: object) -> list[Declaration]:
+    return [dataset("made", **cast(Options, {option: value}))(lambda: None)]
+
+
 MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     "unknown input": (
         lambda: [raw, dataset("made", inputs={"x": "rav"})(lambda x: x)],
@@ -128,8 +137,91 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
         "job j makes both a and b",
     ),
     "another kind of partitions": (
-        lambda: [raw, dataset("made", partitions=monthly("2024-01-01"))(tidy.function or (lambda: None))],
+        lambda: [raw, dataset("made", partitions=MONTHS)(tidy.function or (lambda: None))],
         "made is monthly, its input raw is daily; say which chunks it needs",
+    ),
+    "the equal chunk of another kind": (
+        lambda: [raw, dataset("made", partitions=MONTHS, mapping={"raw": EQUAL})(lambda raw: raw)],
+        "made is monthly, its input raw is daily; say which chunks it needs",
+    ),
+    "within, swapped": (
+        lambda: [raw, dataset("made", partitions=MONTHS, mapping={"raw": within(YEAR, MONTHS)})(lambda raw: raw)],
+        "longer than the output's; give the output's partitions first",
+    ),
+    "within, of other chunks of the input": (
+        lambda: [
+            external_dataset("hours", partitions=hourly("2024-01-01-00:00")),
+            dataset("made", partitions=MONTHS, mapping={"hours": within(MONTHS, YEAR)})(lambda hours: hours),
+        ],
+        "input hours says that hours has daily from 2024-01-01 to 2024-12-31, but it has hourly from 2024-01-01-00:00;",
+    ),
+    "within, of other chunks of the output": (
+        lambda: [raw, dataset("made", partitions=YEAR, mapping={"raw": within(MONTHS, YEAR)})(lambda raw: raw)],
+        "says that made has monthly from 2024-01-01, but it has daily",
+    ),
+    "within, in another time zone": (
+        lambda: [
+            raw,
+            dataset("made", partitions=MONTHS, mapping={"raw": within(MONTHS, YEAR)}, timezone="Asia/Tokyo")(
+                lambda raw: raw
+            ),
+        ],
+        "made has times of Asia/Tokyo, its input raw of UTC",
+    ),
+    "hours of a clock that changes": (
+        lambda: [dataset("made", partitions=hourly("2024-01-01-00:00"), timezone="America/New_York")(lambda: None)],
+        "made is hourly in America/New_York, where the clock changes; let its timezone be UTC",
+    ),
+    "a misspelt option": (
+        lambda: [dataset("made", partition=YEAR)(lambda: None)],  # type: ignore[call-arg]
+        "made: there is no option partition; did you mean partitions",
+    ),
+    "a misspelt option of SQL": (
+        lambda: [sql_dataset("select 1", "made", check=[])],  # type: ignore[call-arg]
+        "made: there is no option check; did you mean checks",
+    ),
+    "a misspelt option of a script": (
+        lambda: [script_dataset(sys.executable, "made", polici=Policy())],  # type: ignore[call-arg]
+        "made: there is no option polici; did you mean policy",
+    ),
+    "an option that there is not": (
+        lambda: [dataset("made", xyzzy=1)(lambda: None)],  # type: ignore[call-arg]
+        "made: there is no option xyzzy; there are inputs, mapping",
+    ),
+    **{
+        f"{option} is {value!r}": (partial(said_wrong, option, value), f"made: {option} is .*; give {wanted}")
+        for option, value, wanted in (
+            ("inputs", ["raw"], "a dict"),
+            ("mapping", ALL, "a dict"),
+            ("partitions", "daily", r"daily\("),
+            ("checks", not_null("a"), "a list of checks"),
+            ("checks", ["a"], "a list of checks"),
+            ("schema", "a int", "a StructType"),
+            ("policy", {"max_attempts": 1}, "a Policy"),
+            ("concurrency", "4", "a number"),
+            ("root", 5, "a folder or URL"),
+            ("chunks_per_run", True, "a number"),
+            ("planned", "yes", "True or False"),
+            ("job", 5, "a name"),
+            ("timezone", None, "the name of a time zone"),
+            ("skipped_input", "foo", "'waits' or 'passes'"),
+        )
+    },
+    "an input that is no DataSet": (
+        lambda: [dataset("made", inputs={"x": 5})(lambda x: x)],  # type: ignore[dict-item]
+        "made: the input x is 5; give the name of a DataSet",
+    ),
+    "partitions of an external DataSet": (
+        lambda: [external_dataset("made", partitions="daily")],  # type: ignore[arg-type]
+        r"made: partitions is 'daily'; give daily\(",
+    ),
+    "a path as the reader of an external DataSet": (
+        lambda: [external_dataset("made", read="/landing")],  # type: ignore[arg-type]
+        "made: read is '/landing'; give a function",
+    ),
+    "an external name that Dagster cannot have": (
+        lambda: [external_dataset("a b")],
+        "external DataSet 'a b' cannot be an asset",
     ),
     "a check of a column that there is not": (
         lambda: [with_schema(not_null("nome"))],
@@ -208,10 +300,23 @@ def test_a_dataset_without_partitions_has_dynamic_ones() -> None:
 
 
 def test_mappings_order_a_backfill_as_the_ledger_would() -> None:
-    assert isinstance(mapping_of(EQUAL), dg.IdentityPartitionMapping)
-    assert isinstance(mapping_of(ALL), dg.AllPartitionMapping)
-    assert isinstance(mapping_of(within(monthly("2024-01-01"), YEAR)), dg.TimeWindowPartitionMapping)
-    assert isinstance(mapping_of(ListedChunks(lambda dataid: [dataid])), dg.AllPartitionMapping)
+    assert isinstance(mapping_of(EQUAL, YEAR, YEAR), dg.IdentityPartitionMapping)
+    assert isinstance(mapping_of(EQUAL, None, None), dg.IdentityPartitionMapping)
+    assert isinstance(mapping_of(ALL, YEAR, YEAR), dg.AllPartitionMapping)
+    assert isinstance(mapping_of(within(MONTHS, YEAR), MONTHS, YEAR), dg.TimeWindowPartitionMapping)
+    assert isinstance(mapping_of(ListedChunks(lambda dataid: [dataid]), YEAR, YEAR), dg.AllPartitionMapping)
+
+
+def test_dagster_accepts_every_mapping_that_we_accept(project: Project) -> None:
+    whatever = dataset("whatever")(lambda: None)
+    defined = project.build(
+        *(raw, whatever, dataset("months", partitions=MONTHS, mapping={"raw": within(MONTHS, YEAR)})(lambda raw: raw)),
+        *(dataset("days", partitions=YEAR)(lambda whatever: whatever), dataset("any")(lambda raw: raw)),
+        external_dataset("s3-landing.v1", partitions=YEAR),
+        dataset("landed", partitions=YEAR, inputs={"x": "s3-landing.v1"})(lambda x: x),
+    )
+
+    dg.Definitions.validate_loadable(defined)
 
 
 def test_a_code_location_that_cannot_reach_its_ledger_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

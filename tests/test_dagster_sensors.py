@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
+from zoneinfo import ZoneInfo
 
 import dagster as dg
 import pytest
@@ -291,8 +292,9 @@ def test_the_run_status_sensors_give_back_what_a_dead_run_holds(project: Project
 
 def test_chunks_that_need_listed_inputs_or_ask_for_it_are_planned_by_themselves(project: Project) -> None:
     months = monthly("2024-01-01", "2024-01-01")
-    source = dataset("days", partitions=daily("2024-01-01", "2024-01-03"), planned=True)(nothing)
-    month = dataset("month", partitions=months, inputs={"raw": source}, mapping={"raw": within(months, DAYS)})(consume)
+    days = daily("2024-01-01", "2024-01-03")
+    source = dataset("days", partitions=days, planned=True)(nothing)
+    month = dataset("month", partitions=months, inputs={"raw": source}, mapping={"raw": within(months, days)})(consume)
     project.build(source, month)
 
     first = heal(project)
@@ -302,3 +304,22 @@ def test_chunks_that_need_listed_inputs_or_ask_for_it_are_planned_by_themselves(
     assert project.flow.status("month/2024-01-01") == "PENDING"
     assert "planned: 0" in (heal(project, first.cursor).skip_message or "")
     assert json.loads(first.cursor or "{}")["planned"]
+
+
+def test_a_day_is_planned_when_it_is_over_in_the_time_zone_of_its_dataset(project: Project) -> None:
+    """Two zones that never have the same date, so at every hour of UTC one of them differs from it."""
+    zones = {"west": ZoneInfo("Etc/GMT+12"), "east": ZoneInfo("Etc/GMT-14")}
+
+    def yesterdays() -> dict[str, str]:
+        return {name: (datetime.now(zone) - timedelta(days=1)).strftime("%Y-%m-%d") for name, zone in zones.items()}
+
+    before = yesterdays()
+    first = (datetime.now(UTC) - timedelta(days=7)).strftime("%Y-%m-%d")
+    project.build(
+        *(dataset(one, partitions=daily(first), planned=True, timezone=zones[one].key)(nothing) for one in zones)
+    )
+
+    heal(project)
+
+    found = project.flow.psql.execute("select datasetid, max(dataid) from dataflow.datastatus group by 1").fetchall()
+    assert dict(found) in (before, yesterdays())

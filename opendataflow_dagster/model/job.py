@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from .errors import InvalidDefinition
 from .ids import DataId, DatasetId, JobId, data_id, dataset_id, job_id
-from .partitions import TimePartitions
+from .partitions import TIME_KINDS, TimePartitions
 
 #: Which chunks of an input DataSet does this chunk need?
 MappingFunction: TypeAlias = Callable[[DataId], Iterable[str]]
@@ -47,6 +47,15 @@ class ChunksWithin(ListedChunks):
     """The input chunks that begin within the output chunk's time."""
 
     def __init__(self, output: TimePartitions, input_partitions: TimePartitions) -> None:
+        lengths = TIME_KINDS.index(output.kind), TIME_KINDS.index(input_partitions.kind)
+        if lengths[0] < lengths[1]:
+            raise InvalidDefinition(
+                f"within({output.kind}, {input_partitions.kind}): the input's chunks are longer than the output's; "
+                f"give the output's partitions first, then the input's"
+            )
+        self.output = output
+        self.input_partitions = input_partitions
+
         def chunks(dataid: DataId) -> Iterable[str]:
             return input_partitions.between(output.time_of(dataid), output.end_of(dataid))
 

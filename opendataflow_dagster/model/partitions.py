@@ -19,6 +19,8 @@ Json: TypeAlias = dict[str, object]
 # Times here have no zone: a dataid has the time of its DataSet.
 SOME_TIME: Final = datetime.fromisoformat("2024-01-01")
 END_OF_TIME: Final = datetime.fromisoformat("9999-12-31T23:59:59")
+#: From short to long.
+TIME_KINDS: Final = ("hourly", "daily", "weekly", "monthly")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +34,7 @@ class TimePartitions:
     _FORMATS: ClassVar[dict[str, str]] = {"hourly": "%Y-%m-%d-%H:%M"}
 
     def __post_init__(self) -> None:
-        if self.kind not in ("hourly", "daily", "weekly", "monthly"):
+        if self.kind not in TIME_KINDS:
             raise InvalidDefinition(f"partitions cannot be {self.kind!r}; use hourly, daily, weekly or monthly")
         for bound in filter(None, (self.first, self.last)):
             try:
@@ -90,6 +92,9 @@ class TimePartitions:
 
     def to_json(self) -> Json:
         return {"kind": self.kind, "first": self.first, "last": self.last}
+
+    def __str__(self) -> str:
+        return f"{self.kind} from {self.first}{f' to {self.last}' if self.last is not None else ''}"
 
     @property
     def _format(self) -> str:

@@ -13,7 +13,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 
 from ..model.errors import InvalidInput
 from ..model.ids import data_id
-from ..model.job import Job
+from ..model.job import Input, Job
 from .catalogue import Catalogue, Entry
 from .config import DATAIDS, operation_of
 from .io_manager import Work
@@ -43,9 +43,7 @@ def asset_of(entry: Entry, job: Job, catalogue: Catalogue) -> dg.AssetsDefinitio
                     metadata=_described(entry),
                 )
             },
-            deps=[
-                dg.AssetDep(dg.AssetKey(one.datasetid), partition_mapping=mapping_of(one.mapping)) for one in job.inputs
-            ],
+            deps=[_needed(entry, one, catalogue) for one in job.inputs],
             partitions_def=partitions_of(declared),
             backfill_policy=dg.BackfillPolicy.multi_run(entry.chunks_per_run),
             config_schema={DATAIDS: dg.Field([str], is_required=False, description="Make these chunks.")},
@@ -105,6 +103,12 @@ def _dataids(context: dg.AssetExecutionContext, entry: Entry) -> tuple[Sequence[
             f"of the run ({DATAIDS}: [...])"
         )
     return tagged, tagged
+
+
+def _needed(entry: Entry, source: Input, catalogue: Catalogue) -> dg.AssetDep:
+    theirs = catalogue.entries[source.datasetid]
+    mapping = mapping_of(source.mapping, entry.dataset.partitions, theirs.dataset.partitions)
+    return dg.AssetDep(theirs.asset_key, partition_mapping=mapping)
 
 
 def _owners(owner: str | None) -> list[str] | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
+from zoneinfo import ZoneInfo
 
 import dagster as dg
 
@@ -14,7 +16,8 @@ from ..model.checks import Accepted, Between, Fresh, Matches, NotNull, Unique
 from ..model.dataset import Dataset
 from ..model.errors import InvalidDefinition
 from ..model.ids import DatasetId
-from ..model.job import EQUAL, ChunkMapping, Input, Job
+from ..model.job import EQUAL, ChunkMapping, ChunksWithin, EqualChunk, Input, Job
+from ..model.partitions import Partitions, TimePartitions
 from ..warehouse.parquet import schema_hash
 from .declaration import Declaration, DeclaredInput, ReadForeign
 
@@ -83,6 +86,7 @@ def _entry(one: Declaration, known: Mapping[DatasetId, Declaration], warehouse: 
         domain=one.domain,
         description=one.description,
     )
+    _refuse_changing_hours(one)
     inputs = tuple(Input(datasetid=source.datasetid, mapping=_mapping(one, source, known)) for source in one.inputs)
     job = (
         Job(jobid=one.jobid, inputs=inputs, outputs=(one.datasetid,), policy=one.policy, environment=one.environment)
@@ -93,16 +97,44 @@ def _entry(one: Declaration, known: Mapping[DatasetId, Declaration], warehouse: 
 
 
 def _mapping(one: Declaration, source: DeclaredInput, known: Mapping[DatasetId, Declaration]) -> ChunkMapping:
-    if source.mapping is not None:
-        return source.mapping
-    ours, theirs = one.partitions, known[source.datasetid].partitions
-    if ours is not None and theirs is not None and ours.to_json()["kind"] != theirs.to_json()["kind"]:
+    mapping, whose = source.mapping or EQUAL, known[source.datasetid]
+    ours, theirs = one.partitions, whose.partitions
+    if isinstance(mapping, EqualChunk) and ours is not None and theirs is not None and _kind(ours) != _kind(theirs):
         raise InvalidDefinition(
-            f"DataSet {one.datasetid} is {ours.to_json()['kind']}, its input {source.datasetid} is "
-            f"{theirs.to_json()['kind']}; say which chunks it needs: "
-            f"mapping={{{source.parameter!r}: within(...)}}, ALL, EQUAL or ListedChunks(function)"
+            f"DataSet {one.datasetid} is {_kind(ours)}, its input {source.datasetid} is {_kind(theirs)}; "
+            f"say which chunks it needs: mapping={{{source.parameter!r}: within(...)}}, ALL or ListedChunks(function)"
         )
-    return EQUAL
+    if isinstance(mapping, ChunksWithin):
+        for of, said, declared in ((one, mapping.output, ours), (whose, mapping.input_partitions, theirs)):
+            if said != declared:
+                raise InvalidDefinition(
+                    f"DataSet {one.datasetid}: within(...) of its input {source.datasetid} says that {of.datasetid} "
+                    f"has {said}, but it has {declared or 'no partitions'}; give within(the partitions of "
+                    f"{one.datasetid}, the partitions of {source.datasetid})"
+                )
+        if one.timezone != whose.timezone:
+            raise InvalidDefinition(
+                f"DataSet {one.datasetid} has times of {one.timezone}, its input {source.datasetid} of "
+                f"{whose.timezone}; within(...) needs one time zone; give both the same, or use ListedChunks(function)"
+            )
+    return mapping
+
+
+def _kind(partitions: Partitions) -> object:
+    return partitions.to_json()["kind"]
+
+
+def _refuse_changing_hours(one: Declaration) -> None:
+    """Where the clock is put forward or back, an hour is missing or comes twice, and no dataid could name it."""
+    if not isinstance(one.partitions, TimePartitions) or one.partitions.kind != "hourly":
+        return
+    zone, first = ZoneInfo(one.timezone), one.partitions.time_of(one.partitions.first).year
+    years = range(first, max(first, datetime.now(zone).year) + 1)
+    if len({datetime(year, month, 1, tzinfo=zone).utcoffset() for year in years for month in range(1, 13)}) > 1:
+        raise InvalidDefinition(
+            f"DataSet {one.datasetid} is hourly in {one.timezone}, where the clock changes; "
+            f"let its timezone be UTC, and convert in the function"
+        )
 
 
 def _refuse_twice(declared: Iterable[Declaration]) -> None:

@@ -12,13 +12,14 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, Unpack
 
 from ..model.checks import Check, refuse_repeated
 from ..model.errors import InvalidDefinition
 from ..model.ids import DataId, DatasetId, JobId, dataset_id, job_id
 from ..model.job import ChunkMapping, Policy
 from ..model.partitions import Partitions
+from .options import Options, refuse_wrong_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,6 +89,12 @@ class Declaration:
             raise InvalidDefinition(
                 f"DataSet {self.datasetid!r} cannot be an asset of Dagster; use letters, digits and _ alone"
             )
+        # Dagster makes the name of an input from it.
+        if not re.fullmatch("[A-Za-z0-9_.-]+", self.datasetid):
+            raise InvalidDefinition(
+                f"external DataSet {self.datasetid!r} cannot be an asset of Dagster; "
+                f"use letters, digits, _, . and - alone"
+            )
         if self.is_made_here and not re.fullmatch("[A-Za-z0-9_]+", self.jobid):
             raise InvalidDefinition(f"job {self.jobid!r} cannot be a job of Dagster; use letters, digits and _ alone")
         if not re.fullmatch("[A-Za-z0-9_]+", self.domain or "_"):
@@ -102,40 +109,6 @@ class Declaration:
         if self.concurrency is not None and self.concurrency < 1:
             raise InvalidDefinition(f"DataSet {self.datasetid}: concurrency is {self.concurrency}; give at least 1")
         refuse_repeated(self.checks, f"DataSet {self.datasetid}")
-
-
-class Options(TypedDict, total=False):
-    """What may be said of every DataSet that this project makes."""
-
-    #: Which DataSet an input is, where it has another name.
-    inputs: Mapping[str, str | Declaration]
-    #: Which chunks of an input a chunk needs: EQUAL, ALL, within(...) or ListedChunks(function).
-    mapping: Mapping[str, ChunkMapping]
-    #: Which chunks there are; None: any dataid, announced as they come.
-    partitions: Partitions | None
-    checks: Sequence[Check]
-    schema: StructType | None
-    #: Lease, attempts, what is retried, order, cascade.
-    policy: Policy
-    #: How many chunks are made at a time, at first; `odf throttle` changes it while it runs.
-    concurrency: int | None
-    #: Where its files go, when not below the warehouse.
-    root: str | None
-    #: How many chunks one run of a backfill takes.
-    chunks_per_run: int
-    #: Announce every chunk without being asked, so that the sensor makes it.
-    planned: bool
-    #: The name of the producing Job.
-    job: str | None
-    owner: str | None
-    #: The business domain: the group in Dagster.
-    domain: str | None
-    description: str | None
-    timezone: str
-    #: Does a SKIPPED chunk let its consumers run without it?
-    skipped_input: Literal["waits", "passes"]
-    #: May two chunks have the same content?
-    repeats: bool
 
 
 class Decorator(Protocol):
@@ -153,6 +126,7 @@ def dataset(name: str | None = None, **options: Unpack[Options]) -> Decorator:
 
     def declare(function: Callable[..., object]) -> Declaration:
         named = dataset_id(name or function.__name__)
+        refuse_wrong_options(named, options)
         parameters, takes_context = _parameters(named, function, options.get("inputs", {}))
 
         def compute(inputs: Inputs, context: ChunkContext) -> object:
@@ -182,6 +156,10 @@ def external_dataset(
 
     `read` reads a chunk that was announced without a manifest; with one, its files are known.
     """
+    said: dict[str, object] = {"partitions": partitions, "owner": owner, "domain": domain, "description": description}
+    refuse_wrong_options(name, {**said, "timezone": timezone})
+    if read is not None and not callable(read):
+        raise InvalidDefinition(f"DataSet {name}: read is {read!r}; give a function of a Spark session and a dataid")
     return Declaration(
         datasetid=dataset_id(name),
         jobid=job_id(name),
@@ -205,6 +183,7 @@ def declare_with(
     options: Options,
     function: Callable[..., object] | None = None,
 ) -> Declaration:
+    """The options were looked at."""
     return Declaration(
         datasetid=name,
         kind=kind,
@@ -261,6 +240,11 @@ def _inputs(
             raise InvalidDefinition(
                 f"DataSet {whose}: the mapping of {parameter} is {mapping!r}; "
                 f"give EQUAL, ALL, within(...) or ListedChunks(function)"
+            )
+    for parameter, source in named.items():
+        if not isinstance(source, str | Declaration):
+            raise InvalidDefinition(
+                f"DataSet {whose}: the input {parameter} is {source!r}; give the name of a DataSet, or its declaration"
             )
     sources = {one: named.get(one, one) for one in parameters}
     return tuple(

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import dagster as dg
 
@@ -89,16 +90,19 @@ def _plan(ledger: Ledger, found: Catalogue, place: Place) -> tuple[Place, int]:
     """
     now = datetime.now(UTC)
     jobs = [
-        (job, partitions)
+        (job, partitions, ZoneInfo(one.dataset.timezone))
         for one, job in found.made
         if (partitions := one.dataset.partitions) is not None
         and (one.declaration.planned or any(not isinstance(source.mapping, EqualChunk) for source in job.inputs))
     ]
-    wanted = [f"{now:%Y-%m-%d-%H}", *(f"{job.jobid} {json.dumps(partitions.to_json())}" for job, partitions in jobs)]
+    wanted = [f"{now:%Y-%m-%d-%H}", *(f"{job.jobid} {json.dumps(partitions.to_json())}" for job, partitions, _ in jobs)]
     mark = hashlib.sha256("\n".join(wanted).encode()).hexdigest()
     if not jobs or place.planned == mark:
         return replace(place, planned=mark), 0
-    count = sum(plan(ledger, job, keys_until(partitions, now.replace(tzinfo=None))) for job, partitions in jobs)
+    count = sum(
+        plan(ledger, job, keys_until(partitions, now.astimezone(zone).replace(tzinfo=None)))
+        for job, partitions, zone in jobs
+    )
     return replace(place, planned=mark), count
 
 

@@ -11,8 +11,8 @@ import dagster as dg
 
 from ..model.errors import InvalidDefinition
 from ..model.ids import DataId
-from ..model.job import AllChunks, ChunkMapping, ChunksWithin, EqualChunk
-from ..model.partitions import RangePartitions, StaticPartitions, TimePartitions
+from ..model.job import ChunkMapping, ChunksWithin, EqualChunk
+from ..model.partitions import Partitions, RangePartitions, StaticPartitions, TimePartitions
 from .declaration import Declaration
 
 # Dagster lists the keys of such partitions in full whenever somebody looks.
@@ -63,14 +63,13 @@ def _days_since_sunday(day: datetime) -> int:
     return day.isoweekday() % 7
 
 
-def mapping_of(mapping: ChunkMapping) -> dg.PartitionMapping:
+def mapping_of(mapping: ChunkMapping, ours: Partitions | None, theirs: Partitions | None) -> dg.PartitionMapping:
     match mapping:
-        case EqualChunk():
+        case EqualChunk() if (ours is None) == (theirs is None):
             return dg.IdentityPartitionMapping()
         case ChunksWithin():
             return dg.TimeWindowPartitionMapping()
-        case AllChunks():
-            return dg.AllPartitionMapping()
         case _:
-            # Dagster knows no mapping by a function: to it the chunk needs all, so that a backfill makes them first.
+            # Dagster knows no mapping by a function, nor between listed partitions and whatever comes: to it the chunk
+            # needs all, so that a backfill makes them first.
             return dg.AllPartitionMapping()

@@ -21,7 +21,8 @@ from ..model.manifest import Manifest
 from ..protocol.environment import provision
 from ..protocol.process import Stop
 from ..protocol.script import log_path, run_script
-from .declaration import Declaration, Options, declare_with
+from .declaration import Declaration, declare_with
+from .options import Options, refuse_wrong_options
 
 
 def script_dataset(
@@ -42,11 +43,10 @@ def script_dataset(
         raise InvalidDefinition(f"there is no script {path}; give a path that exists")
     if not os.access(path, os.X_OK):
         raise InvalidDefinition(f"the script {path} may not be executed; run: chmod +x {path}")
-    if options.get("checks") or options.get("schema"):
-        raise InvalidDefinition(
-            f"DataSet {name or path.stem}: a script's rows are its own; let its consumer check them"
-        )
     named = dataset_id(name or path.stem)
+    refuse_wrong_options(named, options)
+    if options.get("checks") or options.get("schema"):
+        raise InvalidDefinition(f"DataSet {named}: a script's rows are its own; let its consumer check them")
     declared = declare_with(named, "script", tuple(options.get("inputs", {})), None, options)
     return replace(declared, command=(str(path.resolve()), *arguments), environment={**(environment or {})})
 

@@ -15,7 +15,8 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from ..model.errors import InvalidDefinition
 from ..model.ids import dataset_id
-from .declaration import Declaration, Options, declare_with
+from .declaration import Declaration, declare_with
+from .options import Options, refuse_wrong_options
 
 if TYPE_CHECKING:
     from .chunk import ChunkContext, Inputs
@@ -30,6 +31,7 @@ def sql_dataset(source: str | Path, name: str | None = None, **options: Unpack[O
     if path is not None and not path.is_file():
         raise InvalidDefinition(f"there is no file {path} with the SQL of a DataSet; give a path that exists")
     named = dataset_id(name or (path.stem if path else ""))
+    refuse_wrong_options(named, options)
     text = path.read_text() if path else str(source)
     tables = _tables(named, text)
 
