@@ -409,7 +409,7 @@ def test_seven_hundred_jobs_fail_by_one_mount_and_one_command_heals_them_in_orde
     found = run.json("why", "--failed", exit_code=1)
     assert time.monotonic() - began < 2
     assert [(one["count"], one["cause"]) for one in found["causes"]] == [
-        (700, "exit code N: cp: cannot stat /mnt/lake/*: Input/output error (attempt N)")
+        (700, "exit code 1: cp: cannot stat /mnt/lake/*: Input/output error (attempt N)")
     ]
 
     # The mount is repaired. One act:

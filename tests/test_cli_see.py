@@ -192,10 +192,45 @@ def test_why_of_a_job_groups_what_stands_in_its_way(run: Odf) -> None:
     assert "flights/2024-01-22 is PENDING" in said
 
 
+def test_why_of_a_job_shows_what_is_held_or_has_a_foreign_status_as_locked(flow: Flow) -> None:
+    load, clean = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(load, ["1", "2"])
+    flow.plan(clean, ["1"])
+    flow.type("update dataflow.datastatus set status = 'HOLD' where dataid = '1'")
+    flow.type("update dataflow.datastatus set status = 'ODD' where dataid = '2'")
+    odf_of_flow = Odf(url=flow.url)
+    found = odf_of_flow.json("why", "load", exit_code=1)
+    assert [(one["code"], one["count"], one["example"]) for one in found["obstacles"]] == [
+        ("LOCKED", 1, "1"),
+        ("LOCKED", 1, "2"),
+    ]
+    said = odf_of_flow.text("why", "load", exit_code=1)
+    assert "raw/1 is HOLD" in said
+    assert "raw/2 is ODD" in said
+    assert "Nothing stands in its way" not in said
+    # Its input is not READY either, but it is the hold that a person must end.
+    assert "tidy/1 is HOLD" in odf_of_flow.text("why", "clean", exit_code=1)
+
+
+def test_why_of_a_job_says_how_many_wait_when_it_asked_only_some(flow: Flow) -> None:
+    _, clean = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(clean, [str(one) for one in range(600)])
+    found = Odf(url=flow.url).json("why", "clean", exit_code=1)
+    assert (found["waiting"], found["asked"]) == (600, 500)
+    assert "(of 600, the first 500 were asked)" in Odf(url=flow.url).text("why", "clean", exit_code=1)
+
+
+def test_why_failed_says_how_to_resubmit_exactly_what_it_showed(run: Odf) -> None:
+    assert "repaired: odf resubmit --failed (" in run.text("why", "--failed", exit_code=1)
+    said = run.text("why", "average", "--failed", "--since", "2024-01-05 14:00", exit_code=1)
+    assert "repaired: odf resubmit --failed-since '2024-01-05 14:00:00' --job average (" in said
+
+
 def test_why_failed_names_each_cause_once(run: Odf) -> None:
     said = run.text("why", "--failed", exit_code=1)
     assert said.startswith("6 chunks failed, of 3 causes")
-    assert "OSError: /mnt/lake/* is not there (errno N)" in said
+    assert "OSError: /mnt/lake/* is not there (errno 5)" in said
+    assert "delays/2024-01-12: OSError: /mnt/lake/delays/2024-01-12/part-3 is not there (errno 5)" in said
     found = run.json("why", "--failed", exit_code=1)
     assert [(one["count"], one["jobs"]) for one in found["causes"]] == [
         (4, ["average"]),
@@ -213,13 +248,33 @@ def test_why_without_a_job_or_of_an_unknown_one_is_an_error(run: Odf) -> None:
     assert "job averge is not registered" in run.error("why", "averge", "2024-01-01")
     assert "no answers are stored for average/1999-01-01" in run.error("why", "average", "1999-01-01", "--stored")
     assert "give no dataid" in run.error("why", "average", "2024-01-01", "--failed")
+    for ignored in (["--since", "3h"], ["--until", "3h"], ["2024-01-01", "--since", "3h"]):
+        assert "go with --failed" in run.error("why", "average", *ignored)
+    for ignored in (["average"], ["--failed"]):
+        assert "--stored goes with one chunk" in run.error("why", *ignored, "--stored")
 
 
 @pytest.mark.parametrize(
     ("reason", "cause"),
     [
         ("OSError: /mnt/lake/delays/2024-01-09/part-3 is gone", "OSError: /mnt/lake/* is gone"),
-        ("cannot read s3://lake/raw/7/x.csv: 403", "cannot read s3://lake/*: N"),
+        ("OSError: /mnt/lake1/7/x is gone", "OSError: /mnt/lake1/* is gone"),
+        ("/mnt/lake2 is not mounted", "/mnt/lake2 is not mounted"),
+        ("cannot read s3://lake/raw/7/x.csv: 403", "cannot read s3://lake/*: 403"),
+        ("HTTP/1.1 503 Service Unavailable after 3 tries", "HTTP/1.1 503 Service Unavailable after N tries"),
+        ("HTTPError: 403 Client Error for https://api1/v2/7", "HTTPError: 403 Client Error for https://api1/*"),
+        ("[Errno 28] No space left on node17", "[Errno 28] No space left on node17"),
+        ("exit code 137: pid 4711 was killed at 0x7ffe12ab", "exit code 137: pid N was killed at {id}"),
+        ("412 keys are not there (503)", "N keys are not there (503)"),
+        ("exit code 1: error: 12 rows are wrong", "exit code 1: error: N rows are wrong"),
+        ("ORA-12541: no listener on db2:1521 (10.0.0.5:49152)", "ORA-12541: no listener on db2:1521 (10.0.0.5:N)"),
+        ("load_20240109.csv came at 2024-01-09 10:00:01.5", "load_{time}.csv came at {dataid} {time}"),
+        ("claim 17 of run 3 ran out at 2025-02-03T04:05:06Z", "claim N of run N ran out at {time}"),
+        (
+            "task 3 in stage 12.0 failed 4 times (node3 executor 2)",
+            "task N in stage N failed N times (node3 executor N)",
+        ),
+        ("com.example.Foo@1b6d3586 is closed", "com.example.Foo@{id} is closed"),
         ("job average of 2024-01-09 died\n  at line 12:\tkilled", "job {job} of {dataid} died at line N: killed"),
         ("query 7f3a9c1e-11aa-4bcd-9e0f-0123456789ab timed out after 30.5 s", "query {id} timed out after N s"),
         ("delays_old is not delays", "delays_old is not {dataset}"),
@@ -234,6 +289,7 @@ def test_a_cause_is_the_reason_without_what_differs_from_chunk_to_chunk(month: F
 
 def test_a_short_dataid_is_not_found_inside_of_other_words() -> None:
     assert normalised("part a of table data: a", {"{dataid}": "a"}) == "part {dataid} of table data: {dataid}"
+    assert normalised("exit code 1: chunk 1", {"{dataid}": "1"}) == "exit code 1: chunk {dataid}"
 
 
 # --- runs, history, watch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,10 @@ def why(
       odf why average 2024-01-03
       odf why average 2024-01-03 --stored
     """
+    if not all_failed and (since or until):
+        raise InvalidInput("--since and --until go with --failed; add it, or leave them out")
+    if stored and dataid is None:
+        raise InvalidInput("--stored goes with one chunk; name it: odf why JOB DATAID --stored")
     if all_failed:
         if dataid is not None:
             raise InvalidInput("with --failed give no dataid; leave it out, or ask: odf why JOB DATAID")
@@ -74,8 +79,21 @@ def _failures(jobid: str | None, since: datetime | None, until: datetime | None,
     else:
         output.heading(f"{output.counted(len(chunks), 'chunk')} failed, of {output.counted(len(found), 'cause')}")
         show_causes(found)
-        output.say("When the cause is repaired: odf resubmit --failed (with --dry-run first, to see what would run).")
+        again = _resubmit(jobid, since, until)
+        output.say(f"When the cause is repaired: {again} (with --dry-run first, to see what would run).")
     answer(not chunks)
+
+
+def _resubmit(jobid: str | None, since: datetime | None, until: datetime | None) -> str:
+    """What runs again exactly what was shown."""
+    words = ["odf", "resubmit", *(["--failed-since", _typed(since)] if since else ["--failed"])]
+    words += ["--until", _typed(until)] if until else []
+    words += ["--job", jobid] if jobid else []
+    return shlex.join(words)
+
+
+def _typed(at: datetime) -> str:
+    return at.astimezone().replace(tzinfo=None).isoformat(" ")
 
 
 def show_causes(found: list[Cause]) -> None:
@@ -89,7 +107,7 @@ def show_causes(found: list[Cause]) -> None:
                 one.jobs[0] if len(one.jobs) == 1 else f"{len(one.jobs):,}",
                 output.moment(one.first, now=now),
                 f"{output.span(now - one.last)} ago",
-                str(one.example),
+                f"{one.example}: {one.reason}",
             ]
             for one in found
         ],
@@ -113,7 +131,8 @@ def _show_job(found: WhyJob) -> None:
     output.heading(f"job {found.jobid}: {output.counted(found.runnable, 'chunk')} can run now")
     limits(found.jobid, found.room)
     if found.obstacles:
-        output.heading("\nRefused, or waiting")
+        more = "" if found.asked == found.waiting else f" (of {found.waiting:,}, the first {found.asked:,} were asked)"
+        output.heading(f"\nRefused, waiting, or held{more}")
         output.table(
             ["chunks", "code", "because", "for example"],
             [[f"{one.count:,}", (one.code, "red"), one.reason, one.example] for one in found.obstacles],

@@ -1,4 +1,8 @@
-"""causes: 700 failures have three causes. Group them by what went wrong, whatever chunk, path or number it names."""
+"""causes: 700 failures have three causes. Group them by what went wrong, whatever chunk, time or path it names.
+
+What varies from chunk to chunk goes (dataids, times, pids, counts, durations, addresses); a number that is the cause
+stays (exit codes, errno, HTTP and vendors' codes), and so do the numbers in the names of mounts and hosts.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,58 @@ from ..ledger.chunks import Chunk
 from ..model.ids import ChunkKey, DatasetId, JobId
 
 _URL = re.compile(r"\b([a-z][a-z0-9+.-]*://[^\s/'\"]+)/[^\s'\",;:)\]]*", re.IGNORECASE)
-#: Two folders say which mount it is; what lies below differs from chunk to chunk.
-_PATH = re.compile(r"(?<![\w/:.])(/[^\s/'\",;:)\]]+/[^\s/'\",;:)\]]+)/[^\s'\",;:)\]]*")
-_LONG_ID = re.compile(r"\b(?=[0-9a-f-]*[0-9])[0-9a-f]{8}(?:-?[0-9a-f]{4,}){1,}\b", re.IGNORECASE)
-_NUMBER = re.compile(r"[0-9]+(?:[.,:][0-9]+)*(?!://)")
+#: Two folders say which mount it is; what lies below differs from chunk to chunk. Below /tmp everything does.
+_PATH = re.compile(r"(?<![\w/:.])(/tmp|/[^\s/'\",;:)\]]+/[^\s/'\",;:)\]]+)/[^\s'\",;:)\]]*")
+_UNIT = (
+    r"\s?(?:ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?|%|b|bytes?|[kmgt]i?b|rows?|records?|lines?|files?|chunks?"
+    r"|partitions?|tasks?|columns?|cells?|times|tries|attempts?|of)(?!\w)"
+)
+#: The number is the cause: an exit code, an errno, a status of HTTP. Kept whatever the chunk is called.
+_CODE = re.compile(
+    r"((?:\b(?:exit(?:ed with)?|code|status|errno|error|err|signal|http(?:/[\d.]+)?|sqlstate|rc|returned)\b"
+    r"[\s:=#(\[]*)+"
+    rf"-?(?:0x[0-9a-f]+|[0-9]\w*)(?!{_UNIT})\b"
+    r"|(?:(?<=: )|(?<=[(\[]))[45][0-9]{2}(?=[)\]]?\.?$)|\b[45][0-9]{2}(?-i:(?= [A-Z][a-z])))",
+    re.IGNORECASE,
+)
+#: What differs from chunk to chunk, and the word that stands for it.
+_VARYING: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(
+            r"(?<![0-9])[12][0-9]{3}-?[01][0-9]-?[0-3][0-9](?![0-9])"
+            r"(?:[T _]?[0-9]{2}:?[0-9]{2}(?::?[0-9]{2}(?:[.,][0-9]+)?)?(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)?(?![0-9]))?"
+        ),
+        "{time}",
+    ),
+    (re.compile(r"(?<![\w:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?![\w:])"), "{time}"),
+    (
+        re.compile(
+            r"\b(?=[0-9a-f-]*[0-9])[0-9a-f]{8}(?:-?[0-9a-f]{4,})+\b|\b0x[0-9a-f]+\b"
+            r"|(?<=@)(?=[a-f]*[0-9])[0-9a-f]{5,16}\b",
+            re.IGNORECASE,
+        ),
+        "{id}",
+    ),
+    (re.compile(rf"(?<![\w.-])[0-9]+(?:[.,][0-9]+)*(?={_UNIT})", re.IGNORECASE), "N"),
+    (
+        re.compile(
+            r"\b((?:pid|process|thread|tid|claim|run|attempt|line|row|record|part|task|stage|executor|version|offset"
+            r"|position|id|query|session|connection|batch)s?[\s:=#_-]*)[0-9]+(?:[.,:_-][0-9]+)*",
+            re.IGNORECASE,
+        ),
+        r"\1N",
+    ),
+    # So long a number counts something, even inside of a name. A port of the caller is another each time.
+    (re.compile(r"[0-9]{6,}|(?<=[\w.\]]:)(?:3[3-9]|[4-6][0-9])[0-9]{3}(?![0-9])"), "N"),
+    # A number by itself; one that is part of a name (a mount, a host, ORA-00942, an IP address) says which.
+    (re.compile(r"(?<![\w.-])(?<![\w.]:)(?![0-9]+(?:\.[0-9]+){3})[0-9]+(?:[.,:][0-9]+)*(?![\w-])(?!\.\w)(?!://)"), "N"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cause:
-    #: The reason that they have in common: N for numbers, * below a mount, {dataid} for their own names.
+    #: The reason that they have in common: N for a number that says nothing, * below a mount, and {dataid}, {time} and
+    #: so on for what is each chunk's own.
     cause: str
     count: int
     jobs: tuple[JobId, ...]
@@ -48,14 +95,19 @@ def cause_of(chunk: Chunk) -> str:
 
 def normalised(reason: str, names: Mapping[str, str]) -> str:
     """`names`: what is called so in this reason and otherwise in the next, by the word that stands for it."""
-    text = " ".join(reason.split())
-    text = _URL.sub(r"\1/*", text)
-    text = _PATH.sub(r"\1/*", text)
+    text = _PATH.sub(r"\1/*", _URL.sub(r"\1/*", " ".join(reason.split())))
+    # Every second part is a code: a dataid 1 is not the 1 of `exit code 1`.
+    parts = _CODE.split(text)
+    return "".join(one if place % 2 else _general(one, names) for place, one in enumerate(parts))
+
+
+def _general(text: str, names: Mapping[str, str]) -> str:
     # Longest first: a dataid may be a part of the DataSet's name.
     for placeholder, name in sorted(names.items(), key=lambda item: -len(item[1])):
         text = _as_word(name).sub(placeholder, text)
-    text = _LONG_ID.sub("{id}", text)
-    return _NUMBER.sub("N", text)
+    for pattern, word in _VARYING:
+        text = pattern.sub(word, text)
+    return text
 
 
 def _as_word(name: str) -> re.Pattern[str]:

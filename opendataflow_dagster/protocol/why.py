@@ -12,13 +12,13 @@ from ..ledger.database import Ledger
 from ..ledger.registry import Room
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId, data_id, job_id
-from ..model.verdict import CODES, Code, Verdict
+from ..model.verdict import CODES, Answer, Code, Verdict
 from .causes import Cause, causes, normalised
 from .gate import look_at_files, manifests_of, require_job
 from .select import failed
 from .throttle import room
 
-#: So many waiting chunks of a Job are asked; the rest waits for the same things.
+#: So many chunks of each kind are asked; of more it is said how many there are.
 _ASKED = 500
 
 
@@ -52,6 +52,9 @@ class WhyJob:
     jobid: JobId
     room: Room
     runnable: int
+    #: How many are refused, wait, or are held; the obstacles are those of the first that were asked.
+    waiting: int
+    asked: int
     obstacles: tuple[Obstacle, ...]
     failures: tuple[Cause, ...]
 
@@ -83,25 +86,35 @@ def why_job(ledger: Ledger, jobid: str) -> WhyJob:
     job = job_id(jobid)
     with ledger.transaction() as transaction:
         require_job(transaction, job)
-        refused = transaction.rows("blocked_causes", jobid=job, count=_ASKED)
-        unready = [DataId(row["dataid"]) for row in transaction.rows("unready_chunks", jobid=job, count=_ASKED)]
-        verdicts = [*(rows.verdict(job, row) for row in refused), *claims.ask(transaction, job, unready)]
+        refused = [rows.verdict(job, row) for row in transaction.rows("blocked_causes", jobid=job, count=_ASKED)]
+        unready = transaction.rows("unready_chunks", jobid=job, count=_ASKED)
+        held = transaction.rows("held_chunks", jobid=job, count=_ASKED)
+        waiting = claims.ask(transaction, job, [DataId(row["dataid"]) for row in unready])
+        locked = claims.ask(transaction, job, [DataId(row["dataid"]) for row in held])
         counted = transaction.one("runnable_count", jobid=job)
+    # What stands in the way first; of what is held that is who holds it, whatever else is missing.
+    noes = [(one, _noes(one)[0]) for one in [*refused, *waiting] if not one.go]
+    noes += [(one, _noes(one)[-1]) for one in locked if not one.go]
     return WhyJob(
         jobid=job,
         room=room(ledger, job),
         runnable=counted["runnable"],
-        obstacles=tuple(_obstacles(verdicts)),
+        waiting=counted["blocked"] + sum(found[0]["total"] for found in (unready, held) if found),
+        asked=len(refused) + len(waiting) + len(locked),
+        obstacles=tuple(_obstacles(noes)),
         failures=tuple(causes(failed(ledger, jobid=job))),
     )
 
 
-def _obstacles(verdicts: Sequence[Verdict]) -> list[Obstacle]:
+def _noes(verdict: Verdict) -> list[Answer]:
+    return [one for one in verdict.answers if not one.yes]
+
+
+def _obstacles(noes: Sequence[tuple[Verdict, Answer]]) -> list[Obstacle]:
     groups: dict[tuple[str, str], list[tuple[Verdict, str]]] = {}
-    for one in verdicts:
-        if (no := next((answer for answer in one.answers if not answer.yes), None)) is not None:
-            cause = normalised(no.reason, {"{dataid}": one.dataid})
-            groups.setdefault((CODES[no.question], cause), []).append((one, no.reason))
+    for one, no in noes:
+        cause = normalised(no.reason, {"{dataid}": one.dataid})
+        groups.setdefault((CODES[no.question], cause), []).append((one, no.reason))
     found = [
         Obstacle(code=code, cause=cause, count=len(members), example=members[0][0].dataid, reason=members[0][1])
         for (code, cause), members in groups.items()

@@ -117,12 +117,24 @@ select r.dataid, v.asked, v.claim_id, v.ready, v.right_data, v.placed, v.valid, 
  limit %(count)s
 
 -- name: unready_chunks
--- The chunks of a Job that were asked for and are not runnable: they wait for their inputs.
-select s.dataid
+-- The chunks of a Job that were asked for and are not runnable: they wait for their inputs. How many in all, too.
+select s.dataid, count(*) over () as total
   from dataflow.job j
-  join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT' and s.status in ('PENDING', 'RESUBMIT')
+  join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
  where j.jobid = %(jobid)s and j.itemtype = 'OUT'
    and not exists (select from dataflow.runnable r where r.jobid = j.jobid and r.dataid = s.dataid)
+ group by s.dataid
+having bool_and(s.status in ('PENDING', 'RESUBMIT'))
+ order by dataflow.natural_key(s.dataid), s.dataid
+ limit %(count)s
+
+-- name: held_chunks
+-- The chunks of a Job that a person keeps, or a foreign client with a word of its own. How many in all, too.
+select s.dataid, count(*) over () as total
+  from dataflow.job j
+  join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
+                            and coalesce(s.status, '') not in ('PENDING', 'RESUBMIT', 'RUNNING', 'READY', 'FAILED', 'SKIPPED')
+ where j.jobid = %(jobid)s and j.itemtype = 'OUT'
  group by s.dataid
  order by dataflow.natural_key(s.dataid), s.dataid
  limit %(count)s
