@@ -373,6 +373,30 @@ def test_job_begin_exits_with_1_when_nothing_is_ready_and_leaves_no_run(flow: Fl
     assert "job nope is not registered" in run.error("job", "begin", "nope")
 
 
+def test_a_run_that_lost_a_chunk_publishes_the_others_and_says_so_with_129(flow: Flow, run: Odf) -> None:
+    (load,) = flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw")))
+    flow.plan(load, ["1", "2"])
+    run.text("job", "begin", "load", "--count", "2")
+    run.text("resubmit", "raw", "2")
+    renewed = run("job", "renew", "1")
+    assert (renewed.exit_code, "cannot renew load/2" in renewed.stderr) == (129, True)
+    assert "The lease now ends" in renewed.stdout
+    ended = run.json("job", "end", "1", exit_code=129)
+    assert [one["version"] for one in ended["versions"]] == [1]
+    assert [one["dataid"] for one in ended["lost"]] == ["2"]
+    assert (flow.status("raw/1"), flow.status("raw/2")) == ("READY", "RESUBMIT")
+    assert run.json("runs")["runs"][0]["outcome"] == "FAILED"
+
+
+@pytest.mark.parametrize("verb", [["renew"], ["end"], ["fail", "--reason", "disk full"]])
+def test_a_run_that_lost_all_its_chunks_is_told_so_with_129(flow: Flow, run: Odf, verb: list[str]) -> None:
+    (load,) = flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw")))
+    flow.plan(load, ["1"])
+    run.text("job", "begin", "load")
+    run.text("resubmit", "raw", "1")
+    assert f"cannot {verb[0]} load/1" in run.error("job", verb[0], "1", *verb[1:], exit_code=129)
+
+
 def test_job_fail_fails_what_the_run_holds_and_a_lost_claim_is_said(flow: Flow, run: Odf) -> None:
     (load,) = flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw")))
     flow.plan(load, ["1", "2"])
@@ -383,7 +407,7 @@ def test_job_fail_fails_what_the_run_holds_and_a_lost_claim_is_said(flow: Flow, 
     assert flow.chunk("raw/1").reason == "disk full"
     run.text("job", "begin", "load")
     run.text("resubmit", "raw", "2")
-    assert "holds no chunk any more" in run.error("job", "end", "2")
+    assert "cannot end load/2" in run.error("job", "end", "2", exit_code=129)
     assert "there is no run 77" in run.error("job", "renew", "77")
 
 

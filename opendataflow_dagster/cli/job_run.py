@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from opendataflow_dagster.model.errors import InvalidInput
+from opendataflow_dagster.model.errors import ClaimLost, InvalidInput
 
 from . import output
 from .arguments import job_argument
@@ -56,7 +57,7 @@ def begin(act: Act, jobid: str, dataid: str | None, count: int, external_id: str
 @_run_argument
 @acts
 def renew(act: Act, run_id: int) -> None:
-    """The work goes on: the lease of all that the run holds begins anew.
+    """The work goes on: the lease of all that the run holds begins anew. Exits with 129 when it has lost a chunk.
 
     \b
     Example:
@@ -65,9 +66,13 @@ def renew(act: Act, run_id: int) -> None:
     from opendataflow_dagster.protocol.attend import extend
 
     with act.ledger() as ledger:
-        claims = extend(ledger, run_id)
-    lease = output.moment(claims[0].lease_until)
-    act.report({"run_id": run_id, "claims": [_object(one) for one in claims]}, f"The lease now ends {lease}.")
+        done = extend(ledger, run_id)
+    lease = output.moment(done.claims[0].lease_until)
+    act.report(
+        {"run_id": run_id, "claims": [_object(one) for one in done.claims], "lost": _names(done.lost)},
+        f"The lease now ends {lease}.",
+    )
+    _refuse_lost(done.lost, "renew")
 
 
 @click.command()
@@ -76,7 +81,7 @@ def renew(act: Act, run_id: int) -> None:
 @click.option("--rows", type=click.IntRange(min=0), help="How many rows it has.")
 @acts
 def end(act: Act, run_id: int, locations: tuple[str, ...], rows: int | None) -> None:
-    """The work is done: publish what the run has claimed, all or what is still its own.
+    """The work is done: publish what the run has claimed and still holds. Exits with 129 when it has lost a chunk.
 
     A DataSet with a root needs the folder of the new version, below the root. One without a root needs nothing.
 
@@ -90,8 +95,12 @@ def end(act: Act, run_id: int, locations: tuple[str, ...], rows: int | None) -> 
 
     with act.ledger() as ledger:
         published = verb(ledger, run_id, _locations(locations, outputs_of(ledger, run_id)), row_count=rows)
-    names = ", ".join(f"{one.datasetid} version {one.version}" for one in published.versions)
-    act.report({"run_id": run_id, "versions": published.versions}, f"Run {run_id} has published {names}.")
+    names = ", ".join(f"{one.datasetid} version {one.version}" for one in published.versions) or "nothing"
+    act.report(
+        {"run_id": run_id, "versions": published.versions, "lost": _names(published.lost)},
+        f"Run {run_id} has published {names}.",
+    )
+    _refuse_lost(published.lost, "end")
 
 
 @click.command()
@@ -112,6 +121,16 @@ def fail(act: Act, run_id: int) -> None:
         claims = give_up(ledger, run_id, act.reason)
     names = ", ".join(one.dataid for one in claims)
     act.report({"run_id": run_id, "claims": [_object(one) for one in claims]}, f"Run {run_id} has failed: {names}.")
+
+
+def _refuse_lost(lost: Sequence[Claim], verb: str) -> None:
+    """Said after what was done: the others are as they should be."""
+    if lost:
+        raise ClaimLost(list(lost), verb)
+
+
+def _names(claims: Sequence[Claim]) -> list[dict[str, object]]:
+    return [{"jobid": one.jobid, "dataid": one.dataid, "claim_id": one.claim_id} for one in claims]
 
 
 def _locations(texts: tuple[str, ...], outputs: list[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ Between the calls nobody holds a connection: the claims are found again by the r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ledger import rows
 from ..ledger.database import Ledger, Row
@@ -44,16 +44,31 @@ def begin(
     return Begun(run_id=run_id, claims=tuple(taken)) if taken else None
 
 
-def extend(ledger: Ledger, run_id: int) -> list[Claim]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Extended:
+    claims: tuple[Claim, ...]
+    #: What the run claimed and holds no more.
+    lost: tuple[Claim, ...]
+
+
+def extend(ledger: Ledger, run_id: int) -> Extended:
     """The work goes on."""
-    return renew(ledger, [one.claim for one in _held(ledger, run_id)])
+    run = _open_run(ledger, run_id)
+    held, lost = _claims_of(ledger, run)
+    if not held:
+        raise ClaimLost(lost, "renew")
+    return Extended(claims=tuple(renew(ledger, [one.claim for one in held])), lost=tuple(lost))
 
 
 def end(
     ledger: Ledger, run_id: int, locations: Mapping[str, str] | None = None, *, row_count: int | None = None
 ) -> Published:
     """Publish all that the run holds. `locations`: where the new version of an output is, if it has a root."""
-    held, places = _held(ledger, run_id), dict(locations or {})
+    run, places = _open_run(ledger, run_id), dict(locations or {})
+    held, lost = _claims_of(ledger, run)
+    if not held:
+        end_run(ledger, run.run_id, failed=True)
+        raise ClaimLost(lost, "end")
     if strangers := sorted(set(places) - {output for one in held for output in one.claim.outputs}):
         raise InvalidInput(f"run {run_id} does not make {strangers[0]}; leave its location out")
     made = [
@@ -64,24 +79,29 @@ def end(
         for one in held
     ]
     published = publish_many(ledger, made)
-    end_run(ledger, RunId(run_id), failed=bool(published.lost))
-    if published.lost:
-        raise ClaimLost(list(published.lost), "end")
+    published = replace(published, lost=(*lost, *published.lost))
+    end_run(ledger, run.run_id, failed=bool(published.lost))
     return published
 
 
 def outputs_of(ledger: Ledger, run_id: int) -> list[str]:
     """The DataSets that the run makes."""
-    return sorted({output for one in _held(ledger, run_id) for output in one.claim.outputs})
+    run = _open_run(ledger, run_id)
+    with ledger.statement() as statement:
+        return [row["datasetid"] for row in statement.rows("outputs_of", jobid=run.jobid)]
 
 
 def give_up(ledger: Ledger, run_id: int, reason: str) -> list[Claim]:
     """All that the run holds has failed."""
-    claims = [one.claim for one in _held(ledger, run_id)]
+    run = _open_run(ledger, run_id)
+    held, lost = _claims_of(ledger, run)
+    claims = [one.claim for one in held]
     try:
+        if not claims:
+            raise ClaimLost(lost, "fail")
         fail_many(ledger, claims, [reason] * len(claims))
     finally:
-        end_run(ledger, RunId(run_id), failed=True)
+        end_run(ledger, run.run_id, failed=True)
     return claims
 
 
@@ -91,27 +111,30 @@ class _Held:
     roots: Mapping[DatasetId, str | None]
 
 
-def _held(ledger: Ledger, run_id: int) -> list[_Held]:
+def _open_run(ledger: Ledger, run_id: int) -> Run:
     (run,) = runs(ledger, run_ids=[run_id])
     if run.ended is not None:
         raise InvalidInput(f"run {run_id} of {run.jobid} ended before; begin another one")
-    with ledger.statement() as statement:
-        found = statement.rows("run_claims", run_id=run_id)
+    return run
+
+
+def _claims_of(ledger: Ledger, run: Run) -> tuple[list[_Held], list[Claim]]:
+    """What the run holds, and what it has claimed and holds no more."""
+    with ledger.transaction() as transaction:
+        holds = _by_claim(transaction.rows("run_claims", run_id=run.run_id))
+        begun = _by_claim(transaction.rows("run_begun", run_id=run.run_id))
+    held = [
+        _Held(claim=_claim(run, of_claim), roots={DatasetId(row["output"]): row["location"] for row in of_claim})
+        for of_claim in holds.values()
+    ]
+    return held, [_claim(run, of_claim) for claim_id, of_claim in begun.items() if claim_id not in holds]
+
+
+def _by_claim(found: Sequence[Row]) -> dict[int, list[Row]]:
     by_claim: dict[int, list[Row]] = {}
     for row in found:
         by_claim.setdefault(row["claim_id"], []).append(row)
-    if not by_claim:
-        raise InvalidInput(
-            f"run {run_id} of {run.jobid} holds no chunk any more (its lease ran out, or somebody took it); "
-            f"throw its result away and begin another one"
-        )
-    return [
-        _Held(
-            claim=_claim(run, of_claim),
-            roots={DatasetId(row["output"]): row["location"] for row in of_claim},
-        )
-        for of_claim in by_claim.values()
-    ]
+    return by_claim
 
 
 def _claim(run: Run, of_claim: Sequence[Row]) -> Claim:

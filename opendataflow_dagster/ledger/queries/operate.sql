@@ -68,3 +68,11 @@ select e.* from dataflow.chunk_event e where e.datasetid = %(datasetid)s and e.d
 -- name: verdicts
 -- Every stored answer about a chunk of a Job, oldest first.
 select v.* from dataflow.verdict v where v.jobid = %(jobid)s and v.dataid = %(dataid)s order by v.verdict_id
+
+-- name: run_begun
+-- All that a run has ever claimed, as `run_claims` has what it holds. The time bounds the search.
+select e.jobid, e.claim_id, e.dataid, e.datasetid as output, e.attempt, e.at as lease_until, interval '0' as lease, '[]'::jsonb as inputs
+  from dataflow.job_run r
+  join dataflow.chunk_event e on e.at >= r.started and e.run_id = r.run_id
+ where r.run_id = %(run_id)s and e.locktype = 'OUT' and e.new_status = 'RUNNING' and e.claim_id is not null
+ order by e.claim_id, e.datasetid
