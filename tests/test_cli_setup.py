@@ -121,7 +121,11 @@ def test_a_dataset_is_added_once_and_then_set(run: Odf) -> None:
         (["job", "add", "x", "--out", "flights"], "has two producers, load and x"),
         (["job", "add", "load", "--out", "flights"], "there is a job load; change it with"),
         (["job", "set", "load", "--in", "delays"], "DataSets are made from themselves"),
+        (["dataset", "add", "x", "--partitions", "hourly:"], "'' is not a hourly dataid"),
+        (["dataset", "add", "x", "--as", "\udcff"], "the name of who acts"),
         (["job", "set", "load", "--lease", "soon"], "is no duration"),
+        (["job", "set", "load", "--lease", "999999999d"], "make it at most 366 days"),
+        (["job", "set", "load", "--retry-delay", "367d"], "make it at most 366 days"),
         (["job", "set", "load"], "say what of load to change"),
         (["job", "set", "nope", "--lease", "1h"], "there is no job nope"),
         (["job", "export", "nope"], "there is no job nope"),
@@ -192,21 +196,116 @@ def test_what_was_exported_is_imported_elsewhere_and_again_without_a_change(
         ('{"format": 1, "tables": []}', "the document has 'tables', which is not known"),
         ('{"format": 1, "datasets": [{"name": "x"}]}', "an entry has no datasetid"),
         ('{"format": 1, "datasets": [{"datasetid": "x", "loction": "/x"}]}', "DataSet x has 'loction'"),
-        ('{"format": 1, "datasets": [{"datasetid": "x", "location": 7}]}', "'x' has a value of the wrong kind"),
+        ('{"format": 1, "datasets": null}', "the document: datasets is None, but must be a list"),
+        (
+            '{"format": 1, "datasets": [{"datasetid": "x", "location": 7}]}',
+            "DataSet x: location is 7, but must be a text",
+        ),
+        ('{"format": 1, "datasets": [{"datasetid": "x", "repeats": 1}]}', "repeats is 1, but must be true or false"),
+        ('{"format": 1, "datasets": [{"datasetid": "x", "foreign_ready": "no"}]}', "trusted or refused"),
+        ('{"format": 1, "datasets": [{"datasetid": "x", "skipped_input": "no"}]}', "waits or passes"),
+        (
+            '{"format": 1, "datasets": [{"datasetid": "x", "connection": {"hostname": 7}}]}',
+            "the connection of DataSet x: hostname is 7, but must be a text or null",
+        ),
+        (
+            '{"format": 1, "datasets": [{"datasetid": "x", "connection": {"hostname": "a\\u0000b"}}]}',
+            "the connection of DataSet x: hostname holds a character that cannot be stored",
+        ),
+        (
+            '{"format": 1, "datasets": [{"datasetid": "x", "partitions": {"kind": "daily", "first": ""}}]}',
+            "'' is not a daily dataid",
+        ),
+        (
+            '{"format": 1, "datasets": [{"datasetid": "x", "partitions":'
+            ' {"kind": "daily", "first": "2024-01-01", "last": 7}}]}',
+            "'x' has a value of the wrong kind",
+        ),
         ('{"format": 1, "datasets": [{"datasetid": "x", "partitions": {"kind": "odd"}}]}', "are no partitions"),
         (
             '{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "policy": {"leese": 1}}]}',
             "the policy of job j has",
         ),
+        ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "policy": {"lease": 1e300}}]}', "'j' has a value"),
+        ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "policy": {"lease": 1e9}}]}', "at most 366 days"),
+        (
+            '{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "environment": {"A": 1}}]}',
+            "the environment of job j: A is 1, but must be a text or null",
+        ),
+        ('{"format": 1, "jobs": [{"jobid": "j", "outputs": "x"}]}', "job j: outputs is 'x', but must be a list"),
+        ('{"format": 1, "jobs": [{"jobid": "j", "outputs": [7]}]}', "a DataSet name must be text"),
+        ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "inputs": [{}]}]}', "an entry has no datasetid"),
         ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "inputs": ["a"]}]}', "'a' is no object"),
         ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"]}]}', "job j uses x, which is not registered"),
     ],
 )
-def test_a_document_that_cannot_be_imported_is_one_sentence(unchanged: Odf, document: str, said: str) -> None:
-    result = unchanged("job", "import", "-", stdin=document)
-    assert result.exit_code == 64
-    assert said in result.stderr
-    assert "Traceback" not in result.stderr
+def test_a_document_that_cannot_be_imported_is_one_sentence_and_changes_nothing(
+    unchanged: Odf, document: str, said: str
+) -> None:
+    before = unchanged.text("dataset", "list"), unchanged.text("job", "export")
+    for noun in ("dataset", "job"):
+        result = unchanged(noun, "import", "-", stdin=document)
+        assert (result.exit_code, result.stdout) == (64, "")
+        assert said in result.stderr
+        assert "Traceback" not in result.stderr
+    assert (unchanged.text("dataset", "list"), unchanged.text("job", "export")) == before
+
+
+def test_an_import_whose_connections_the_database_refuses_registers_nothing(flow: Flow, run: Odf) -> None:
+    flow.type("alter table dataflow.dataset add constraint short_hostnames check (length(hostname) < 5)")
+    half = '{"format": 1, "datasets": [{"datasetid": "half", "connection": {"hostname": "too-long"}}]}'
+    assert run("dataset", "import", "-", stdin=half).exit_code == 128
+    assert run.json("dataset", "list") == {"datasets": []}
+
+
+def many(count: int) -> str:
+    return json.dumps({"format": 1, "datasets": [{"datasetid": f"set_{one}"} for one in range(count)]})
+
+
+def test_an_import_of_many_needs_a_yes_and_one_of_few_does_not(run: Odf) -> None:
+    asked = run("dataset", "import", "-", stdin=many(21))
+    assert (asked.exit_code, asked.stdout) == (64, "")
+    assert "this would register 21 new and 0 changed DataSets and Jobs; look at it with --dry-run" in asked.stderr
+    assert run.json("dataset", "list") == {"datasets": []}
+    assert run("dataset", "import", "-", "--dry-run", stdin=many(21)).exit_code == 0
+    assert run("dataset", "import", "-", stdin=many(20)).exit_code == 0
+    # What is there already does not count.
+    done = run("dataset", "import", "-", stdin=many(21))
+    assert (done.exit_code, done.stdout) == (0, "New: dataset set_20; 20 as before.\n")
+    assert run("dataset", "import", "-", "--yes", stdin=many(50)).exit_code == 0
+
+
+def test_who_changed_a_dataset_or_a_job_and_why_is_shown_with_it(flow: Flow, run: Odf) -> None:
+    run.text("dataset", "add", "raw", "--owner", "ada", "--as", "ada", "--reason", "a new source")
+    run.text("dataset", "set", "raw", "--owner", "grace", "--hostname", "db1", "--as", "grace", "--reason", "she left")
+    flow.type("update dataflow.dataset set encryptedpass = 'hush-hush'")
+    run.text("job", "add", "load", "--out", "raw", "--env", "MODE=full", "--as", "ada", "--reason", "nightly")
+    run.text("job", "set", "load", "--lease", "2h", "--as", "grace", "--reason", "it is slow")
+    flow.type("delete from dataflow.job where itemtype = 'MODE'")
+
+    login = flow.psql.info.user
+    shown = run.json("dataset", "show", "raw")["changes"]
+    assert [(one["by"], one["reason"], one["what"]) for one in shown] == [
+        (login, None, ["password changed"]),
+        ("grace", "she left", ["owner: ada -> grace", "hostname: None -> db1"]),
+        ("ada", "a new source", ["new"]),
+    ]
+    shown = run.json("job", "show", "load")["changes"]
+    assert [(one["by"], one["reason"], one["what"]) for one in shown] == [
+        (login, None, ["- $MODE"]),
+        ("grace", "it is slow", ["lease: 00:10:00 -> 02:00:00"]),
+        ("ada", "nightly", ["+ $MODE", "+ OUT raw", "policy new"]),
+    ]
+    assert "Who changed it" in run.text("dataset", "show", "raw")
+    assert "it is slow" in run.text("job", "show", "load")
+    assert "hush" not in str(flow.psql.execute("select e::text from dataflow.registry_event e").fetchall())
+
+
+def test_what_changes_nothing_of_the_registry_leaves_no_trace_in_its_history(flow: Flow, run: Odf) -> None:
+    run.text("dataset", "add", "raw")
+    run.text("dataset", "set", "raw", "--owner", "")
+    flow.type("update dataflow.dataset set owner = owner")
+    assert len(run.json("dataset", "show", "raw")["changes"]) == 1
 
 
 @pytest.mark.parametrize(

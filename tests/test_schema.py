@@ -344,6 +344,7 @@ COLUMN = {
     "job_run": "runner",
     "job_terms": "outputs",
     "migration": "checksum",
+    "registry_event": "reason",
     "reported": "orchestrator",
     "runnable": "blocked",
     "status_transition": "old_status",
@@ -564,7 +565,7 @@ def test_what_an_operator_does_is_in_the_history_with_the_login(flow_as: Callabl
     ]
 
 
-APPEND_ONLY = ("chunk_event", "data_manifest", "verdict")
+APPEND_ONLY = ("chunk_event", "data_manifest", "registry_event", "verdict")
 REGISTRY = ("dataset", "job", "job_policy")
 NOBODYS = ("migration", "status_transition")
 
@@ -575,7 +576,8 @@ def test_nobody_changes_what_is_append_only_nor_the_schemas_own_tables(logins: d
         changes = [one for table in APPEND_ONLY for one in writes(table)[1:]]
         changes += [one for table in NOBODYS for one in writes(table)]
         changes += [
-            "insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, login) values ('', '', '', '', '')"
+            "insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, login) values ('', '', '', '', '')",
+            "insert into dataflow.registry_event (relation, name, login) values ('', '', '')",
         ]
         changes += [f"truncate dataflow.{table}" for table in COLUMN]
         changes += ["alter table dataflow.datastatus disable trigger after_update", "drop table dataflow.verdict"]

@@ -14,7 +14,7 @@ import click
 from opendataflow_dagster.model.errors import InvalidDefinition, InvalidInput
 
 from . import output
-from .exchange import sentence
+from .exchange import confirm, sentence
 from .options import Act, acts, answer, as_json, open_ledger
 
 if TYPE_CHECKING:
@@ -71,11 +71,13 @@ def apply(act: Act, file: Path) -> None:
       odf apply pipelines/definitions.py
     """
     from opendataflow_dagster.protocol.compare import apply as verb
+    from opendataflow_dagster.protocol.compare import with_connections
     from opendataflow_dagster.protocol.throttle import throttle_first
 
     declared, limits = _declared(file)
     with act.ledger() as ledger:
-        done = verb(ledger, declared)
+        confirm(act, ledger, with_connections(ledger, declared))
+        done = verb(ledger, declared, reason=act.reason)
         if not act.dry_run:
             for jobid, concurrency in limits.items():
                 throttle_first(ledger, jobid, concurrency)

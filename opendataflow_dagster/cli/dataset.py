@@ -11,7 +11,7 @@ from opendataflow_dagster.model.errors import InvalidInput
 
 from . import exchange, output
 from .arguments import dataset_argument
-from .options import Act, acts, as_json
+from .options import Act, acts, as_json, open_ledger
 from .registry_options import parse_partitions
 
 if TYPE_CHECKING:
@@ -88,18 +88,21 @@ def list_(json_wanted: bool) -> None:
 @dataset_argument
 @as_json
 def show(datasetid: str, json_wanted: bool) -> None:
-    """All that is registered of one DataSet. Its password is never shown.
+    """All that is registered of one DataSet, and who changed it. Its password is never shown.
 
     \b
     Example:
       odf dataset show flights
     """
     from opendataflow_dagster.protocol.exchange import dataset_json
+    from opendataflow_dagster.protocol.history import of_dataset
 
     (found,) = exchange.look_up(datasets=[datasetid], jobs=[]).datasets
+    with open_ledger() as ledger:
+        changes = of_dataset(ledger, datasetid)
     values = dataset_json(found)
     if json_wanted:
-        output.print_json(values)
+        output.print_json({**values, "changes": changes})
         return
     flat = {
         **values,
@@ -108,6 +111,7 @@ def show(datasetid: str, json_wanted: bool) -> None:
     }
     del flat["connection"]
     output.table(["", "value"], [[name, str(value)] for name, value in flat.items() if value is not None])
+    exchange.show_changes(changes)
 
 
 def _described(function: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""Export and import of DataSets and Jobs: one document, the same for both nouns."""
+"""What DataSets and Jobs have in common: export and import as one document, and who changed them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from . import output
 from .options import Act, open_ledger
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opendataflow_dagster.ledger.database import Ledger
     from opendataflow_dagster.protocol.exchange import Imported, Registry
+    from opendataflow_dagster.protocol.history import Redefinition
 
 document_argument = click.argument("document", metavar="FILE|-", type=click.File("r", encoding="utf-8"))
 
@@ -38,8 +42,18 @@ def put_in(act: Act, wanted: Registry) -> None:
     from opendataflow_dagster.protocol.exchange import put
 
     with act.ledger() as ledger:
-        done = put(ledger, wanted)
+        confirm(act, ledger, wanted)
+        done = put(ledger, wanted, reason=act.reason)
     act.report(output.jsonable(done), sentence(done))
+
+
+def confirm(act: Act, ledger: Ledger, wanted: Registry) -> None:
+    """What many are, new or changed, needs a yes."""
+    from opendataflow_dagster.protocol.exchange import changes, registry
+
+    foreseen = changes(registry(ledger), wanted)
+    new, changed = len(foreseen.new), len(foreseen.changed)
+    act.confirm(new + changed, f"register {new:,} new and {changed:,} changed DataSets and Jobs")
 
 
 def sentence(done: Imported) -> str:
@@ -58,3 +72,12 @@ def look_up(*, datasets: list[str] | None = None, jobs: list[str] | None = None)
 
     with open_ledger() as ledger:
         return registry(ledger, datasets=datasets, jobs=jobs)
+
+
+def show_changes(found: Sequence[Redefinition]) -> None:
+    if found:
+        output.heading("\nWho changed it")
+        output.table(
+            ["at", "by", "what", "reason"],
+            [[output.moment(one.at), one.by, ", ".join(one.what), one.reason or ""] for one in found],
+        )

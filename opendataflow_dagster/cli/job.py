@@ -13,7 +13,7 @@ from opendataflow_dagster.model.job import POLICY
 from . import exchange, output
 from .arguments import job_argument
 from .frame import LazyGroup
-from .options import Act, acts, as_json
+from .options import Act, acts, as_json, open_ledger
 from .registry_options import Duration, parse_input, parse_variable
 
 if TYPE_CHECKING:
@@ -74,24 +74,23 @@ def list_(json_wanted: bool) -> None:
 @job_argument
 @as_json
 def show(jobid: str, json_wanted: bool) -> None:
-    """All that is registered of one Job, and how operators limit it now.
+    """All that is registered of one Job, how operators limit it now, and who changed either.
 
     \b
     Example:
       odf job show average
     """
     from opendataflow_dagster.protocol.exchange import job_json
-    from opendataflow_dagster.protocol.history import of_control
+    from opendataflow_dagster.protocol.history import of_control, of_job
     from opendataflow_dagster.protocol.throttle import room
 
-    from .options import open_ledger
     from .why import limits
 
     (found,) = exchange.look_up(datasets=[], jobs=[jobid]).jobs
     with open_ledger() as ledger:
-        now, steered = room(ledger, jobid), of_control(ledger, jobid)
+        now, steered, changes = room(ledger, jobid), of_control(ledger, jobid), of_job(ledger, jobid)
     if json_wanted:
-        output.print_json({**job_json(found), "room": now, "steered": steered})
+        output.print_json({**job_json(found), "room": now, "steered": steered, "changes": changes})
         return
     rows = [
         ("reads", ", ".join(_input(each) for each in found.inputs)),
@@ -117,6 +116,7 @@ def show(jobid: str, json_wanted: bool) -> None:
                 for one in steered
             ],
         )
+    exchange.show_changes(changes)
 
 
 def _described(function: Callable[..., None]) -> Callable[..., None]:

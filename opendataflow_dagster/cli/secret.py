@@ -46,7 +46,7 @@ def set_(act: Act, datasetid: str, upstream: bool) -> None:
 
     phrase = passphrase()
     with act.ledger() as ledger:
-        verbs.set_secret(ledger, datasetid, _read(), phrase, as_upstream=upstream, by=act.by or ledger.actor)
+        verbs.set_secret(ledger, datasetid, _read(), phrase, as_upstream=upstream, by=ledger.actor, reason=act.reason)
     act.report({"datasetid": datasetid}, f"the password of {datasetid} is stored")
 
 
@@ -62,10 +62,13 @@ def encrypt(datasetid: str | None, upstream: bool, json_wanted: bool) -> None:
       odf secret encrypt orders
       odf secret encrypt --upstream < password.txt
     """
+    from opendataflow_dagster.model.ids import dataset_id
     from opendataflow_dagster.secrets import cipher
     from opendataflow_dagster.secrets.passphrase import passphrase
 
     phrase = passphrase()
+    if datasetid is not None:
+        dataset_id(datasetid)
     if upstream:
         made = cipher.encrypt_as_upstream(phrase, _read())
     elif datasetid is None:
@@ -90,6 +93,7 @@ def decrypt(datasetid: str | None, ciphertext: str | None, json_wanted: bool) ->
       odf secret decrypt orders
       odf secret decrypt --ciphertext 'bWyH69XYondjzPYw6rQMJmvFIKq4GP91904Ie8EtBSvUV8Sk'
     """
+    from opendataflow_dagster.model.ids import dataset_id
     from opendataflow_dagster.protocol import secret as verbs
     from opendataflow_dagster.secrets import cipher
     from opendataflow_dagster.secrets.passphrase import passphrase
@@ -100,7 +104,7 @@ def decrypt(datasetid: str | None, ciphertext: str | None, json_wanted: bool) ->
             raise InvalidInput("name the DataSet whose password you want, or give a --ciphertext")
         with open_ledger() as ledger:
             ciphertext = verbs.stored(ledger, datasetid)
-    clear = cipher.decrypt(phrase, ciphertext, datasetid)
+    clear = cipher.decrypt(phrase, ciphertext, None if datasetid is None else dataset_id(datasetid))
     if json_wanted:
         print_json({"datasetid": datasetid, "password": clear})
     else:
@@ -126,7 +130,9 @@ def rotate(act: Act, upgrade: bool) -> None:
     old = passphrases.passphrase()
     new = passphrases.find(passphrases.NEW_VARIABLE) or _ask("New passphrase", passphrases.NEW_VARIABLE)
     with act.ledger() as ledger:
-        done = verbs.rotate(ledger, old, new, upgrade=upgrade, by=act.by or ledger.actor)
+        stored = verbs.count(ledger)
+        act.confirm(stored, f"encrypt {stored:,} passwords anew")
+        done = verbs.rotate(ledger, old, new, upgrade=upgrade, by=ledger.actor, reason=act.reason)
     act.report(
         {"rotated": done},
         f"{len(done)} passwords are encrypted with the new passphrase; give it to everyone who runs scripts, "
@@ -165,7 +171,13 @@ def _read() -> str:
     """From a pipe all of it but one line end; from a person, twice."""
     if sys.stdin.isatty():
         return _ask("Password", "stdin")
-    text = sys.stdin.read().removesuffix("\n").removesuffix("\r")
+    try:
+        text = sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise InvalidInput("the password is no UTF-8 text; give it as that") from None
+    if not text:
+        # What was to give it has failed, most likely: `vault ... | odf secret set` goes on with nothing.
+        raise InvalidInput("there is no password on stdin; look at what should have given it")
     if "\0" in text:
         raise InvalidInput("the password holds a NUL character, which no script could be given; remove it")
     return text

@@ -64,7 +64,7 @@ def announce(act: Act, datasetid: str, dataids: tuple[str, ...], location: str |
     manifests = {data_id(dataids[0]): NewManifest(location=location, row_count=rows)} if location else None
     with act.ledger() as ledger:
         act.confirm(len(dataids), f"announce {len(dataids):,} chunks of {datasetid}")
-        done = verb(ledger, datasetid, dataids, by=ledger.actor, manifests=manifests)
+        done = verb(ledger, datasetid, dataids, by=ledger.actor, reason=act.reason, manifests=manifests)
     act.report({"chunks": done}, f"READY now: {spoken(done)}." if done else "They were READY before.")
 
 

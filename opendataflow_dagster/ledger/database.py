@@ -31,6 +31,7 @@ from ..model.errors import (
     SchemaMismatch,
     StaleAnswers,
 )
+from ..model.ids import is_storable
 from .sql import sql
 
 Connection: TypeAlias = psycopg.Connection[DictRow]
@@ -88,6 +89,8 @@ class Ledger:
         self._stage: Connection | None = None
         self._on_stage = RLock()
         self.actor = actor or f"{getpass.getuser()}@{socket.gethostname()}"
+        if not is_storable(self.actor):
+            raise InvalidInput(_unstorable("the name of who acts"))
         #: Jobs whose inputs have files, which a claim must look at before its transaction ends. Only a memory, to
         #: save the others a round trip.
         self.jobs_with_files: set[str] = set()

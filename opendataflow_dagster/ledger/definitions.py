@@ -44,10 +44,10 @@ def jobs(transaction: Transaction, jobids: Sequence[str] | None = None) -> list[
     return [_job(items) for items in by_job.values() if any(one["itemtype"] == "OUT" for one in items)]
 
 
-def put_connection(transaction: Transaction, datasetid: DatasetId, connection: Connection) -> bool:
-    """Did it change anything?"""
-    values = {name: getattr(connection, name) for name in Connection.__slots__}
-    return bool(transaction.run("put_connection", datasetid=datasetid, **values))
+def put_connections(transaction: Transaction, wanted: Sequence[Definition]) -> int:
+    """How many changed."""
+    values = {name: [getattr(one.connection, name) for one in wanted] for name in Connection.__slots__}
+    return transaction.run("put_connections", datasetids=[one.dataset.datasetid for one in wanted], **values)
 
 
 def mapping(kind: str) -> ChunkMapping:

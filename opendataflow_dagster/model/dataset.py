@@ -38,6 +38,12 @@ class Dataset:
             raise InvalidDefinition(
                 f"DataSet {self.datasetid}: {self.timezone!r} is no time zone; give one like UTC or Europe/Berlin"
             ) from None
+        for name, words in (("foreign_ready", (None, "trusted", "refused")), ("skipped_input", ("waits", "passes"))):
+            if getattr(self, name) not in words:
+                said = " or ".join(filter(None, words))
+                raise InvalidDefinition(
+                    f"DataSet {self.datasetid}: {name} is {getattr(self, name)!r}; let it be {said}"
+                )
         if self.location is not None:
             parts = self.location.split("/")
             if not self.location.strip("/ ") or ".." in parts or "." in parts or not is_storable(self.location):

@@ -77,6 +77,10 @@ class Input:
     mapping: ChunkMapping = EQUAL
 
 
+#: A lease or a delay beyond this is a mistake, and soon no time that Postgres could hold.
+LONGEST = timedelta(days=366)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
     lease: timedelta = timedelta(minutes=10)
@@ -95,10 +99,16 @@ class Policy:
     def __post_init__(self) -> None:
         if self.lease <= timedelta(0):
             raise InvalidDefinition(f"a lease of {self.lease} cannot be held; make it longer than nothing")
+        if self.lease > LONGEST:
+            raise InvalidDefinition(f"a lease of {self.lease} holds for ever; make it at most {LONGEST.days} days")
         if not 1 <= self.max_attempts <= 1_000_000:
             raise InvalidDefinition(f"max_attempts is {self.max_attempts}; let it be 1 to 1,000,000")
         if self.retry_delay < timedelta(0):
             raise InvalidDefinition(f"a retry_delay of {self.retry_delay} lies in the past; make it positive")
+        if self.retry_delay > LONGEST:
+            raise InvalidDefinition(
+                f"a retry_delay of {self.retry_delay} is never over; make it at most {LONGEST.days} days"
+            )
 
 
 #: The names of all that a policy says.

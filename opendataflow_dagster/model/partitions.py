@@ -36,9 +36,10 @@ class TimePartitions:
     def __post_init__(self) -> None:
         if self.kind not in TIME_KINDS:
             raise InvalidDefinition(f"partitions cannot be {self.kind!r}; use hourly, daily, weekly or monthly")
-        for bound in filter(None, (self.first, self.last)):
+        for bound in (self.first, self.last):
             try:
-                self.time_of(bound)
+                if bound is not None:
+                    self.time_of(bound)
             except ValueError:
                 raise InvalidDefinition(
                     f"{bound!r} is not a {self.kind} dataid; write it like {self._text(SOME_TIME)}"

@@ -18,6 +18,7 @@ def announce(
     dataids: Iterable[str],
     *,
     by: str,
+    reason: str = "",
     manifests: Mapping[DataId, NewManifest] | None = None,
 ) -> list[ChunkKey]:
     """READY, with a new version for those that have a manifest. Returns the chunks that this changed."""
@@ -29,7 +30,7 @@ def announce(
         )
     for dataid, manifest in versions.items():
         refuse_misplaced(ChunkKey(datasetid=dataset, dataid=dataid), manifest)
-    with ledger.transaction(actor=by) as transaction:
+    with ledger.transaction(actor=by, reason=reason) as transaction:
         known, producer = chunks.producer_of(transaction, dataset)
         if not known:
             raise UnknownName(f"DataSet {dataset} is not registered; register it before you announce its chunks")

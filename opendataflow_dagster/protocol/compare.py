@@ -56,13 +56,18 @@ def compare(ledger: Ledger, declared: Registry) -> Compared:
     )
 
 
-def apply(ledger: Ledger, declared: Registry) -> Imported:
+def apply(ledger: Ledger, declared: Registry, *, reason: str = "") -> Imported:
     """The ledger becomes what the code says; how scripts and upstream clients connect stays."""
+    return put(ledger, with_connections(ledger, declared), reason=reason)
+
+
+def with_connections(ledger: Ledger, declared: Registry) -> Registry:
+    """Code does not say how scripts and upstream clients connect; that is as the ledger has it."""
     connections = {one.dataset.datasetid: one.connection for one in registry(ledger).datasets}
     datasets = tuple(
         replace(one, connection=connections.get(one.dataset.datasetid, one.connection)) for one in declared.datasets
     )
-    return put(ledger, replace(declared, datasets=datasets))
+    return replace(declared, datasets=datasets)
 
 
 def _named(known: Registry) -> dict[str, dict[str, object]]:

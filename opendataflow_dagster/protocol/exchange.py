@@ -6,20 +6,54 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..ledger import definitions
-from ..ledger.database import Ledger
+from ..ledger.database import Ledger, Transaction
 from ..ledger.definitions import Connection, Definition
 from ..model.dataset import Dataset
 from ..model.errors import InvalidDefinition, UnknownName
-from ..model.ids import DatasetId, JobId
+from ..model.ids import DatasetId, JobId, is_storable
 from ..model.job import Input, Job, Policy
 from ..model.partitions import partitions_from_json
-from .register import register
+from .register import register_in
 
 FORMAT = 1
 _T = TypeVar("_T")
+
+#: What JSON has, in words.
+_KINDS: Final[dict[type, str]] = {
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+_TEXT_OR_NULL: Final = (str, type(None))
+_OBJECT_OR_NULL: Final = (dict, type(None))
+_DATASET: Final[dict[str, tuple[type, ...]]] = {
+    **{field.name: _TEXT_OR_NULL for field in dataclasses.fields(Dataset)},
+    **dict.fromkeys(("datasetid", "skipped_input", "timezone"), (str,)),
+    "repeats": (bool,),
+    "partitions": _OBJECT_OR_NULL,
+    "connection": _OBJECT_OR_NULL,
+}
+_CONNECTION: Final = dict.fromkeys(Connection.__slots__, _TEXT_OR_NULL)
+_JOB: Final[dict[str, tuple[type, ...]]] = {
+    "jobid": (str,),
+    "inputs": (list,),
+    "outputs": (list,),
+    "environment": _OBJECT_OR_NULL,
+    "policy": _OBJECT_OR_NULL,
+}
+_POLICY: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("ordered", "cascade", "catch_up"), (bool,)),
+    **dict.fromkeys(("lease", "retry_delay"), (float, int)),
+    "max_attempts": (int,),
+    "retry_on": _TEXT_OR_NULL,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,10 +74,7 @@ class Imported:
 def registry(ledger: Ledger, *, datasets: Sequence[str] | None = None, jobs: Sequence[str] | None = None) -> Registry:
     """All, or those named; a name that is not registered is an error."""
     with ledger.transaction() as transaction:
-        found = Registry(
-            datasets=tuple(definitions.datasets(transaction, datasets)),
-            jobs=tuple(definitions.jobs(transaction, jobs)),
-        )
+        found = _registry(transaction, datasets, jobs)
     if missing := sorted(set(datasets or ()) - {one.dataset.datasetid for one in found.datasets}):
         raise UnknownName(f"there is no DataSet {missing[0]}; see them with: odf dataset list")
     if missing := sorted(set(jobs or ()) - {one.jobid for one in found.jobs}):
@@ -51,18 +82,22 @@ def registry(ledger: Ledger, *, datasets: Sequence[str] | None = None, jobs: Seq
     return found
 
 
-def put(ledger: Ledger, wanted: Registry) -> Imported:
+def put(ledger: Ledger, wanted: Registry, *, reason: str = "") -> Imported:
     """All of it or, where it contradicts itself or the ledger, nothing."""
-    before = _named(registry(ledger))
-    register(ledger, [one.dataset for one in wanted.datasets], wanted.jobs)
-    with ledger.transaction() as transaction:
-        for one in wanted.datasets:
-            definitions.put_connection(transaction, one.dataset.datasetid, one.connection)
-    names = _named(wanted)
+    with ledger.transaction(reason=reason) as transaction:
+        done = changes(_registry(transaction), wanted)
+        register_in(transaction, [one.dataset for one in wanted.datasets], wanted.jobs)
+        definitions.put_connections(transaction, wanted.datasets)
+    return done
+
+
+def changes(before: Registry, wanted: Registry) -> Imported:
+    """What `put` does to a ledger that has `before`."""
+    had, names = _named(before), _named(wanted)
     return Imported(
-        new=tuple(name for name in names if name not in before),
-        changed=tuple(name for name in names if name in before and before[name] != names[name]),
-        unchanged=tuple(name for name in names if name in before and before[name] == names[name]),
+        new=tuple(name for name in names if name not in had),
+        changed=tuple(name for name in names if name in had and had[name] != names[name]),
+        unchanged=tuple(name for name in names if name in had and had[name] == names[name]),
     )
 
 
@@ -77,7 +112,7 @@ def to_json(known: Registry) -> dict[str, object]:
 def from_json(document: object) -> Registry:
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
         raise InvalidDefinition("that is no export of DataSets and Jobs (format 1); make one with: odf job export")
-    _refuse_strangers("the document", document, ("format", "datasets", "jobs"))
+    _refuse_unfit("the document", document, {"format": (int,), "datasets": (list,), "jobs": (list,)})
     return Registry(
         datasets=tuple(_read(one, "datasetid", _dataset) for one in document.get("datasets", ())),
         jobs=tuple(_read(one, "jobid", _job) for one in document.get("jobs", ())),
@@ -114,37 +149,48 @@ def _named(known: Registry) -> dict[str, dict[str, object]]:
     }
 
 
+def _registry(
+    transaction: Transaction, datasets: Sequence[str] | None = None, jobs: Sequence[str] | None = None
+) -> Registry:
+    return Registry(
+        datasets=tuple(definitions.datasets(transaction, datasets)), jobs=tuple(definitions.jobs(transaction, jobs))
+    )
+
+
 def _dataset(value: Mapping[str, Any]) -> Definition:
     name = f"DataSet {_name(value, 'datasetid')}"
-    known = [field.name for field in dataclasses.fields(Dataset)]
-    _refuse_strangers(name, value, [*known, "connection"])
-    _refuse_strangers(f"the connection of {name}", value.get("connection") or {}, Connection.__slots__)
-    given = {key: one for key, one in value.items() if key in known and key != "datasetid"}
+    _refuse_unfit(name, value, _DATASET)
+    connection = value.get("connection") or {}
+    _refuse_unfit(f"the connection of {name}", connection, _CONNECTION)
+    given = {key: one for key, one in value.items() if key != "connection"}
     if given.get("partitions") is not None:
-        given["partitions"] = partitions_from_json(_object(given["partitions"]))
-    return Definition(
-        dataset=Dataset(datasetid=DatasetId(value["datasetid"]), **given),
-        connection=Connection(**(value.get("connection") or {})),
-    )
+        given["partitions"] = partitions_from_json(given["partitions"])
+    return Definition(dataset=Dataset(**given), connection=Connection(**connection))
 
 
 def _job(value: Mapping[str, Any]) -> Job:
     name = f"job {_name(value, 'jobid')}"
-    _refuse_strangers(name, value, ("jobid", "inputs", "outputs", "environment", "policy"))
+    _refuse_unfit(name, value, _JOB)
     policy = dict(value.get("policy") or {})
-    _refuse_strangers(f"the policy of {name}", policy, [field.name for field in dataclasses.fields(Policy)])
+    _refuse_unfit(f"the policy of {name}", policy, _POLICY)
+    environment = dict(value.get("environment") or {})
+    _refuse_unfit(f"the environment of {name}", environment, dict.fromkeys(environment, _TEXT_OR_NULL))
     for span in ("lease", "retry_delay"):
         if span in policy:
             policy[span] = timedelta(seconds=policy[span])
     return Job(
         jobid=JobId(value["jobid"]),
-        inputs=tuple(
-            Input(datasetid=DatasetId(one["datasetid"]), mapping=definitions.mapping(one.get("mapping", "equal")))
-            for one in map(_object, value.get("inputs", ()))
-        ),
+        inputs=tuple(_input(name, _object(one)) for one in value.get("inputs", ())),
         outputs=tuple(DatasetId(one) for one in value.get("outputs", ())),
-        environment=dict(value.get("environment") or {}),
+        environment=environment,
         policy=Policy(**policy),
+    )
+
+
+def _input(job: str, value: Mapping[str, Any]) -> Input:
+    _refuse_unfit(f"an input of {job}", value, {"datasetid": (str,), "mapping": (str,)})
+    return Input(
+        datasetid=DatasetId(_name(value, "datasetid")), mapping=definitions.mapping(value.get("mapping", "equal"))
     )
 
 
@@ -152,7 +198,7 @@ def _read(value: object, key: str, read: Callable[[Mapping[str, Any]], _T]) -> _
     entry = _object(value)
     try:
         return read(entry)
-    except (TypeError, AttributeError, KeyError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidDefinition(
             f"{entry.get(key)!r} has a value of the wrong kind ({error}); compare with: odf job export"
         ) from error
@@ -170,6 +216,14 @@ def _name(value: Mapping[str, Any], key: str) -> str:
     return str(value[key])
 
 
-def _refuse_strangers(what: str, value: Mapping[str, Any], known: Sequence[str]) -> None:
-    if strangers := sorted(set(value) - set(known)):
-        raise InvalidDefinition(f"{what} has {strangers[0]!r}, which is not known; use {', '.join(known)}")
+def _refuse_unfit(what: str, value: Mapping[str, Any], kinds: Mapping[str, tuple[type, ...]]) -> None:
+    """Every value has a name that is known, is of the kind that it must be, and can be stored."""
+    if strangers := sorted(set(value) - set(kinds)):
+        raise InvalidDefinition(f"{what} has {strangers[0]!r}, which is not known; use {', '.join(kinds)}")
+    for name, one in value.items():
+        # Exactly: for Python, true is a number.
+        if type(one) not in kinds[name]:
+            wanted = " or ".join(_KINDS[kind] for kind in kinds[name])
+            raise InvalidDefinition(f"{what}: {name} is {one!r}, but must be {wanted}; compare with: odf job export")
+        if isinstance(one, str) and not is_storable(one):
+            raise InvalidDefinition(f"{what}: {name} holds a character that cannot be stored, such as NUL; remove it")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from ..ledger import registration, registry
-from ..ledger.database import Ledger
+from ..ledger.database import Ledger, Transaction
 from ..model.dataset import Dataset
 from ..model.errors import InvalidDefinition, UnknownName
 from ..model.ids import DatasetId, JobId, data_id
@@ -15,16 +15,21 @@ from ..model.job import Job
 
 def register(ledger: Ledger, datasets: Sequence[Dataset] = (), jobs: Sequence[Job] = ()) -> int:
     """All of it or nothing; how many definitions were new or changed."""
+    with ledger.transaction() as transaction:
+        return register_in(transaction, datasets, jobs)
+
+
+def register_in(transaction: Transaction, datasets: Sequence[Dataset], jobs: Sequence[Job]) -> int:
+    """As part of a larger act."""
     _refuse_duplicates("DataSet", [one.datasetid for one in datasets])
     _refuse_duplicates("job", [one.jobid for one in jobs])
-    with ledger.transaction() as transaction:
-        known = registry.registered(transaction)
-        inputs = {**known.inputs, **{job.jobid: {one.datasetid for one in job.inputs} for job in jobs}}
-        outputs = {**known.outputs, **{job.jobid: set(job.outputs) for job in jobs}}
-        _refuse_unknown(jobs, known.datasets | {one.datasetid for one in datasets})
-        _refuse_two_producers(outputs)
-        _refuse_cycles(inputs, outputs)
-        return registration.put(transaction, datasets, jobs)
+    known = registry.registered(transaction)
+    inputs = {**known.inputs, **{job.jobid: {one.datasetid for one in job.inputs} for job in jobs}}
+    outputs = {**known.outputs, **{job.jobid: set(job.outputs) for job in jobs}}
+    _refuse_unknown(jobs, known.datasets | {one.datasetid for one in datasets})
+    _refuse_two_producers(outputs)
+    _refuse_cycles(inputs, outputs)
+    return registration.put(transaction, datasets, jobs)
 
 
 def plan(ledger: Ledger, job: Job, dataids: Iterable[str]) -> int:

@@ -21,11 +21,18 @@ class Stored:
 
 
 def set_secret(
-    ledger: Ledger, datasetid: str, secret: str, passphrase: str, *, as_upstream: bool = False, by: str
+    ledger: Ledger,
+    datasetid: str,
+    secret: str,
+    passphrase: str,
+    *,
+    as_upstream: bool = False,
+    by: str,
+    reason: str = "",
 ) -> None:
     name = dataset_id(datasetid)
     made = _encrypted(passphrase, secret, name, as_upstream=as_upstream)
-    with ledger.transaction(actor=by) as transaction:
+    with ledger.transaction(actor=by, reason=reason) as transaction:
         if not _store(transaction, {name: made}):
             raise UnknownName(f"DataSet {name} is not registered; register it, or correct its name")
 
@@ -49,9 +56,15 @@ def verify(ledger: Ledger, passphrase: str) -> list[Stored]:
     return [_tried(passphrase, DatasetId(row["datasetid"]), row["encryptedpass"]) for row in found]
 
 
-def rotate(ledger: Ledger, old: str, new: str, *, upgrade: bool = False, by: str) -> list[DatasetId]:
+def count(ledger: Ledger) -> int:
+    """How many passwords are stored."""
+    with ledger.statement() as statement:
+        return len(statement.rows("stored_secrets"))
+
+
+def rotate(ledger: Ledger, old: str, new: str, *, upgrade: bool = False, by: str, reason: str = "") -> list[DatasetId]:
     """All of them with the new passphrase, each in the format it has (`upgrade`: in ours), or none."""
-    with ledger.transaction(actor=by) as transaction:
+    with ledger.transaction(actor=by, reason=reason) as transaction:
         made: dict[DatasetId, str] = {}
         for row in transaction.rows("lock_secrets"):
             name, ciphertext = DatasetId(row["datasetid"]), row["encryptedpass"]

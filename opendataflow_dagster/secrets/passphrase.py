@@ -26,7 +26,7 @@ _COMMAND_SECONDS = 60
 
 def passphrase() -> str:
     """SecretUnreadable says how to give one."""
-    found = find(VARIABLE) or os.environ.get(UPSTREAM_VARIABLE)
+    found = find(VARIABLE) or _from_variable(UPSTREAM_VARIABLE)
     if not found:
         raise SecretUnreadable(
             f"there is no passphrase to read stored passwords with; set {VARIABLE} (or {UPSTREAM_VARIABLE}), "
@@ -37,7 +37,7 @@ def passphrase() -> str:
 
 def find(variable: str) -> str | None:
     """From VARIABLE, VARIABLE_FILE or VARIABLE_COMMAND, the first that is set."""
-    if value := os.environ.get(variable):
+    if value := _from_variable(variable):
         return value
     if path := os.environ.get(f"{variable}_FILE"):
         return _from_file(f"{variable}_FILE", Path(path).expanduser())
@@ -46,9 +46,14 @@ def find(variable: str) -> str | None:
     return None
 
 
+def _from_variable(variable: str) -> str | None:
+    found = os.environb.get(variable.encode())
+    return _text(variable, found) if found else None
+
+
 def _from_file(variable: str, path: Path) -> str:
     try:
-        with path.open() as file:
+        with path.open("rb") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise InvalidInput(
                     f"{path} ({variable}) can be read by others; run: chmod 600 {shlex.quote(str(path))}"
@@ -67,7 +72,6 @@ def _from_command(variable: str, command: str) -> str:
             stdout=subprocess.PIPE,
             timeout=_COMMAND_SECONDS,
             check=False,
-            text=True,
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise InvalidInput(f"the command in {variable} does not run ({type(error).__name__}); correct it") from None
@@ -76,8 +80,15 @@ def _from_command(variable: str, command: str) -> str:
     return _one_line(variable, done.stdout)
 
 
-def _one_line(variable: str, text: str) -> str:
-    found = text.removesuffix("\n").removesuffix("\r")
+def _one_line(variable: str, given: bytes) -> str:
+    found = _text(variable, given).removesuffix("\n").removesuffix("\r")
     if not found or "\n" in found or "\0" in found:
         raise InvalidInput(f"{variable} gives no passphrase of one line; let it give exactly that")
     return found
+
+
+def _text(variable: str, given: bytes) -> str:
+    try:
+        return given.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{variable} gives no passphrase in UTF-8; let it give one") from None

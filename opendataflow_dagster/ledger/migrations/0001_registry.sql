@@ -59,10 +59,10 @@ create index job_by_id on dataflow.job (jobid, itemtype);
 
 create table dataflow.job_policy (
     jobid         text collate "C" primary key constraint policy_job_id_is_a_name check (dataflow.is_name(jobid)),
-    lease         interval not null default '10 minutes' check (lease > '0'),
+    lease         interval not null default '10 minutes' check (lease > '0' and lease <= '366 days'),
     -- How often a chunk is tried by itself before a person must look.
     max_attempts  integer not null default 3 check (max_attempts >= 1),
-    retry_delay   interval not null default '0' check (retry_delay >= '0'),
+    retry_delay   interval not null default '0' check (retry_delay >= '0' and retry_delay <= '366 days'),
     -- A regular expression over the failure's reason; null: a failure waits for a person, only a crash is retried.
     retry_on      text constraint retry_on_is_a_regular_expression check (('' ~ retry_on) is not null or retry_on is null),
     -- Chunks run strictly one after the other, and a failed one holds back the later ones.

@@ -14,10 +14,22 @@ select j.jobid, j.itemtype, j.datasetid, j.itemvalue, j.mapping, p.lease, p.max_
  where %(jobids)s::text[] is null or j.jobid = any (%(jobids)s)
  order by j.jobid, j.itemtype, j.datasetid
 
--- name: put_connection
--- Where an upstream client or a script finds a DataSet. Code does not say this; operators do.
+-- name: put_connections
+-- Where upstream clients and scripts find DataSets. Code does not say this; operators do. One statement for all, so that the
+-- runnable set is made anew once.
 update dataflow.dataset d
-   set hostname = %(hostname)s, database = %(database)s, schemaname = %(schemaname)s, tablename = %(tablename)s, username = %(username)s
- where d.datasetid = %(datasetid)s
+   set hostname = n.hostname, database = n.database, schemaname = n.schemaname, tablename = n.tablename, username = n.username
+  from unnest(%(datasetids)s::text[], %(hostname)s::text[], %(database)s::text[], %(schemaname)s::text[], %(tablename)s::text[],
+              %(username)s::text[]) as n(datasetid, hostname, database, schemaname, tablename, username)
+ where d.datasetid = n.datasetid
    and (d.hostname, d.database, d.schemaname, d.tablename, d.username)
-       is distinct from (%(hostname)s, %(database)s, %(schemaname)s, %(tablename)s, %(username)s)
+       is distinct from (n.hostname, n.database, n.schemaname, n.tablename, n.username)
+
+-- name: definition_events
+-- The newest acts that changed a DataSet, or a Job and its policy; newest first. What one act changed has one time.
+select e.at, e.relation, e.before, e.after, e.password_changed, e.reason, coalesce(e.actor, e.login) as by
+  from dataflow.registry_event e
+ where e.name = %(name)s and e.relation = any (%(relations)s)
+   and e.at in (select distinct a.at from dataflow.registry_event a where a.name = %(name)s and a.relation = any (%(relations)s)
+                 order by a.at desc limit %(acts)s)
+ order by e.at desc, e.event_id
