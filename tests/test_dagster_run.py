@@ -25,6 +25,7 @@ from opendataflow_dagster import (
 )
 from opendataflow_dagster.ledger import chunks
 from opendataflow_dagster.orchestrator.declaration import Declaration
+from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.throttle import pause, throttle
 from tests.dagster_project import Project
 from tests.factories import key
@@ -248,6 +249,52 @@ def test_a_terminated_run_gives_its_claims_back_at_once(project: Project) -> Non
     statuses = {project.flow.status(f"ended/{day(number)}") for number in range(1, 5)}
     assert statuses == {"RESUBMIT"}
     assert project.flow.psql.execute("select count(*) from dataflow.job_run where ended is null").fetchone() == (0,)
+
+
+def test_a_run_that_a_person_cancels_stops_and_nothing_of_it_runs_again_by_itself(project: Project) -> None:
+    class Terminated(BaseException):
+        pass
+
+    @dataset(partitions=DAYS, policy=Policy(retry_on=".*", retry_delay=timedelta(0)))
+    def ended(context: ChunkContext) -> DataFrame:
+        if context.dataid == day(2):
+            (run,) = project.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
+            project.instance.report_run_canceling(run)
+            raise Terminated
+        return context.spark.range(1)
+
+    project.build(ended, chunks_at_once=1)
+
+    done = project.launch_range("ended", day(1), day(20))
+
+    assert not done.success
+    assert project.flow.status(f"ended/{day(1)}") == "READY"
+    for number in range(2, 21):
+        chunk = project.flow.chunk(f"ended/{day(number)}")
+        assert (chunk.status, chunk.reason) == ("FAILED", f"cancelled by a person in Dagster (run {done.run_id})")
+    assert heal(project.flow.ledger).retried == ()
+    # Whoever asks for it again gets it.
+    assert project.launch("ended", day(3)).success
+
+
+def test_a_chunk_that_ends_the_run_costs_those_that_waited_for_their_turn_no_retry(project: Project) -> None:
+    """It fails alone at its attempt cap; the others are made, as soon as it is out of the way."""
+
+    class Killed(BaseException):
+        pass
+
+    @dataset(partitions=DAYS, policy=Policy(max_attempts=2))
+    def poisoned(context: ChunkContext) -> DataFrame:
+        if context.dataid == day(1):
+            raise Killed
+        return context.spark.range(1)
+
+    project.build(poisoned, chunks_at_once=1)
+    project.launch_range("poisoned", day(1), day(4))
+    project.launch_as_sensor("poisoned", [day(number) for number in range(1, 5)])
+
+    assert project.flow.status(f"poisoned/{day(1)}") == "FAILED"
+    assert {project.flow.status(f"poisoned/{day(number)}") for number in (2, 3, 4)} == {"RESUBMIT"}
 
 
 def test_a_claim_that_was_lost_meanwhile_publishes_nothing(project: Project) -> None:

@@ -25,6 +25,7 @@ from opendataflow_dagster.orchestrator.readiness import readiness_sensor
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.release import fail
+from opendataflow_dagster.protocol.request import request
 from opendataflow_dagster.protocol.run import begin_run
 from opendataflow_dagster.protocol.throttle import pause, resume, throttle
 from tests.dagster_project import Project
@@ -283,11 +284,28 @@ def test_the_run_status_sensors_give_back_what_a_dead_run_holds(project: Project
     for number in (1, 2):
         claim(project.flow.ledger, "raw", day(number), run_id)
 
-    assert release(project.flow.ledger, run, "was cancelled") == 2
-    assert release(project.flow.ledger, run, "was cancelled") == 0
+    assert release(project.flow.ledger, run) == 2
+    assert release(project.flow.ledger, run) == 0
 
     chunk = project.flow.chunk(f"raw/{day(1)}")
-    assert (chunk.status, chunk.reason) == ("RESUBMIT", f"Dagster's run {run.run_id} was cancelled")
+    assert (chunk.status, chunk.reason) == ("RESUBMIT", f"Dagster's run {run.run_id} is over")
+
+
+def test_what_was_asked_of_a_run_that_was_cancelled_and_could_not_say_so_is_not_started_again(project: Project) -> None:
+    project.build(raw)
+    run = queue(project, dg.RunRequest(job_name="raw", run_config={}, tags={}))
+    run_id = begin_run(project.flow.ledger, "raw", runner="dagster", external_id=run.run_id)
+    (job,) = [made for _, made in catalogue_of(project).made]
+    request(project.flow.ledger, job, [day(1), day(2)], by="ada", requested=datetime.now(UTC), run_id=run_id)
+    plan_days(project, 3)
+    claim(project.flow.ledger, "raw", day(1), run_id)
+
+    project.instance.report_run_canceled(run)
+
+    assert "dead runs: 2" in (heal(project).skip_message or "")
+    assert [project.flow.status(f"raw/{day(number)}") for number in (1, 2, 3)] == ["FAILED", "FAILED", "PENDING"]
+    (started,) = tick(project).run_requests or ()
+    assert dataids_in(started.run_config) == {day(3)}, "only what nobody had asked of that run"
 
 
 def test_chunks_that_need_listed_inputs_or_ask_for_it_are_planned_by_themselves(project: Project) -> None:

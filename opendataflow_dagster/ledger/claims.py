@@ -112,7 +112,10 @@ def published_by(transaction: Transaction, claims: Sequence[Claim]) -> list[Publ
 
 
 def release(
-    transaction: Transaction, claims: Sequence[Claim], outcome: Literal["failed", "abandoned"], reasons: Sequence[str]
+    transaction: Transaction,
+    claims: Sequence[Claim],
+    outcome: Literal["failed", "abandoned", "unbegun"],
+    reasons: Sequence[str],
 ) -> set[ClaimId]:
     texts = [reason for one, reason in zip(claims, reasons, strict=True) for _ in one.outputs]
     found = transaction.rows(f"release_{outcome}", **rows.fences(claims), reasons=texts)

@@ -21,10 +21,10 @@ from ..model.manifest import Manifest
 from ..model.partitions import keys_until
 from ..protocol.heal import heal
 from ..protocol.register import plan
-from ..protocol.release import abandon_run
 from ..warehouse.placement import misplaced
 from . import metadata
 from .catalogue import Catalogue
+from .endings import end_badly
 from .events import Materialized, Origin, orchestrator_name, write_materializations
 from .resources import LedgerResource
 
@@ -78,9 +78,8 @@ def _release_dead_runs(instance: dg.DagsterInstance, ledger: Ledger, found: Cata
     if not begun:
         return 0
     ended = dg.RunsFilter(run_ids=[one.external_id for one in begun], statuses=list(_ENDED))
-    over = {one.run_id for one in instance.get_runs(ended)}
-    left = [one for one in begun if one.external_id in over]
-    return sum(abandon_run(ledger, one.run_id, f"Dagster's run {one.external_id} is over") for one in left)
+    over = {one.run_id: one for one in instance.get_runs(ended)}
+    return sum(end_badly(ledger, one.run_id, over[one.external_id]) for one in begun if one.external_id in over)
 
 
 def _plan(ledger: Ledger, found: Catalogue, place: Place) -> tuple[Place, int]:

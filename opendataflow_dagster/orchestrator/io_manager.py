@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -21,20 +22,21 @@ from ..ledger.chunks import find, ready_versions
 from ..ledger.database import Ledger
 from ..ledger.reports import open_runs, what_can_run
 from ..model.checks import LikePrevious
-from ..model.errors import InvalidInput, InvalidManifest, OpenDataFlowError
+from ..model.errors import InvalidInput, InvalidManifest
 from ..model.ids import ChunkKey, DataId, DatasetId, RunId, dataset_id
 from ..model.job import Job
 from ..model.manifest import Manifest
 from ..model.partitions import previous_key
 from ..model.status import Status
 from ..model.verdict import Code
-from ..protocol.request import request
+from ..protocol.request import Requested, request
 from ..protocol.run import begin_run, end_run
 from ..protocol.throttle import room
 from ..warehouse import parquet
 from . import metadata
 from .active import SENSOR, active_of
 from .catalogue import Catalogue, Entry
+from .endings import end_badly
 from .events import EventWriter, Materialized, Origin, write_planned
 from .produce import Made, Outcome, Producer, patiently
 from .resources import LedgerResource, SparkResource
@@ -105,16 +107,29 @@ class DatasetIOManager(dg.ConfigurableIOManager):
         trigger = trigger_of(step.instance, step.dagster_run)
         partitions = work.entry.dataset.partitions
         known = [one for one in work.dataids if partitions is None or partitions.has(one)]
-        asked = request(
-            ledger, work.job, known, by=trigger.by, requested=trigger.requested, reason="asked for in Dagster"
-        )
-        satisfied = dict(asked.satisfied)
+
+        def asked_for(dataids: Sequence[DataId], requested: datetime | None) -> Requested:
+            return patiently(
+                lambda: request(
+                    ledger,
+                    work.job,
+                    dataids,
+                    by=trigger.by,
+                    requested=requested,
+                    run_id=run_id,
+                    reason="asked for in Dagster",
+                ),
+                step.log,
+            )
+
+        satisfied = dict(asked_for(known, trigger.requested).satisfied)
         producer = self._producer(work, ledger, run_id, events, step)
         outcome = producer.run([one for one in work.dataids if one not in satisfied])
         seen = set(work.dataids)
         while more := _came_meanwhile(work, ledger, step, trigger, seen):
             write_planned(step.instance, work.entry.asset_key, more, origin_of(step))
             seen.update(more)
+            asked_for(more, None)
             outcome.add(producer.run(more))
         satisfied |= _wait_for_others(work, ledger, outcome)
         for dataid, manifest in satisfied.items():
@@ -202,9 +217,9 @@ def _run_of(ledger: Ledger, job: Job, step: StepExecutionContext) -> Iterator[Ru
     try:
         yield run_id
     except BaseException:
-        # What ended the run is what must be told; heal closes it where the ledger is gone, too.
-        with suppress(OpenDataFlowError):
-            end_run(ledger, run_id, failed=True)
+        # What ended the run is what must be told; the sensors close it where the ledger or Dagster's store is gone.
+        with suppress(Exception):
+            end_badly(ledger, run_id, step.instance.get_run_by_id(step.run_id) or step.dagster_run)
         raise
     patiently(lambda: end_run(ledger, run_id), step.log)
 

@@ -23,8 +23,10 @@ class Leases:
         self._ledger = ledger
         self._log = log
         self._held: dict[ClaimId, Claim] = {}
+        self._begun: set[ClaimId] = set()
         self._lost: set[ClaimId] = set()
         self._change = threading.Condition()
+        self._ends = False
         self._over = False
         self._thread = threading.Thread(target=self._renew_all, name="odf-leases", daemon=True)
 
@@ -41,14 +43,30 @@ class Leases:
             self._change.notify()
             left = list(self._held.values())
             self._held.clear()
-        if left:
-            self._abandon(left, f"the run ended before it was made ({type(error).__name__ if error else 'no error'})")
+        word = type(error).__name__ if error else "no error"
+        begun = [one for one in left if one.claim_id in self._begun]
+        self._abandon(begun, f"the run ended in the middle of it ({word})")
+        # One that kills Spark must not take those with it that only waited for their turn.
+        waited = [one for one in left if one.claim_id not in self._begun]
+        self._abandon(waited, f"the run ended before it began ({word})", begun=False)
         self._thread.join(timeout=10)
 
     def hold(self, claims: Iterable[Claim]) -> None:
         with self._change:
             self._held.update({one.claim_id: one for one in claims})
             self._change.notify()
+
+    def begin(self, claim: Claim) -> bool:
+        """Its work begins now; until then it has only waited. False: the run ends, and nothing begins any more."""
+        with self._change:
+            if not self._ends:
+                self._begun.add(claim.claim_id)
+            return not self._ends
+
+    def end(self) -> None:
+        """What happened to one chunk ends the whole run."""
+        with self._change:
+            self._ends = True
 
     def let_go(self, claim: Claim) -> None:
         """It was published, failed or lost: nobody renews it."""
@@ -58,9 +76,10 @@ class Leases:
     def is_lost(self, claim: Claim) -> bool:
         return claim.claim_id in self._lost
 
-    def _abandon(self, claims: list[Claim], reason: str) -> None:
+    def _abandon(self, claims: list[Claim], reason: str, *, begun: bool = True) -> None:
         try:
-            abandon(self._ledger, claims, reason)
+            if claims:
+                abandon(self._ledger, claims, reason, begun=begun)
         except ClaimLost:
             pass  # somebody else has taken care of them
         except OpenDataFlowError as error:

@@ -33,6 +33,7 @@ from ..protocol.release import fail
 from ..protocol.throttle import room
 from ..warehouse import parquet
 from ..warehouse.failures import cause, refuse_dead_session
+from ..warehouse.session import interrupt, tag_thread
 from .chunk import ChunkContext, Inputs, frame_of
 from .declaration import Declaration, ReadForeign
 from .leases import Leases
@@ -133,7 +134,7 @@ class Producer:
             self.stop.get(signal.SIGTERM)
             if "spark" in vars(self):
                 with suppress(Exception):
-                    self.spark.interruptTag(tag)
+                    interrupt(self.spark, tag)
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -169,16 +170,25 @@ class Producer:
 
     def _make(self, claim: Claim, leases: Leases, tag: str) -> Made | str | None:
         """The published chunk, the reason of its failure, or None when the claim was lost. Raises to end the run."""
+        if not leases.begin(claim):
+            return None
         try:
-            made = self._run_script(claim) if self.declaration.command else self._publish(claim, leases, tag)
+            made = self._attempt(claim, leases, tag)
+        except BaseException:
+            leases.end()
+            raise
+        leases.let_go(claim)
+        return made
+
+    def _attempt(self, claim: Claim, leases: Leases, tag: str) -> Made | str | None:
+        try:
+            return self._run_script(claim) if self.declaration.command else self._publish(claim, leases, tag)
         except ClaimLost:
-            made = None
+            return None
         except Exception as error:  # the author's, or Spark's, or a check's: it belongs to this chunk alone
             if isinstance(error, OpenDataFlowError) and error.retryable:
                 raise  # the database or Spark is gone, and that belongs to the whole run
-            made = self._fail(claim, error)
-        leases.let_go(claim)
-        return made
+            return self._fail(claim, error)
 
     def _run_script(self, claim: Claim) -> Made | str:
         """It is published or failed by the verb that runs scripts."""
@@ -194,7 +204,7 @@ class Producer:
 
     def _publish(self, claim: Claim, leases: Leases, tag: str) -> Made | None:
         began = monotonic()
-        self.spark.addTag(tag)
+        tag_thread(self.spark, tag)
         manifest = self._stage(claim)
         if leases.is_lost(claim):
             return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..ledger.chunks import changed, require
 from ..ledger.database import Ledger
-from ..model.ids import ChunkKey, DataId, DatasetId, RunId
+from ..model.ids import ChunkKey, RunId
 from .runs import runs
 
 
@@ -19,14 +19,10 @@ def cancel(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "
 
 
 def cancel_run(ledger: Ledger, run_id: int, *, by: str, reason: str = "") -> list[ChunkKey]:
-    """All that the run holds; the run has failed."""
+    """All that the run holds, and what was asked of it and has not begun; the run has failed."""
     runs(ledger, run_ids=[run_id])
     with ledger.transaction(actor=by) as transaction:
-        held = [
-            ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"]))
-            for row in transaction.rows("run_chunks", run_id=run_id)
-        ]
-        done = changed(transaction, "cancel_chunks", held, reason=_words(by, reason))
+        done = changed(transaction, "cancel_run", (), run_id=run_id, reason=_words(by, reason))
         transaction.run("end_run", run_id=RunId(run_id), outcome="FAILED")
     return done
 

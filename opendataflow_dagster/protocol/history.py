@@ -11,8 +11,10 @@ from ..ledger import chunks
 from ..ledger.chunks import Event
 from ..ledger.database import Ledger, Row
 from ..model.errors import UnknownName
-from ..model.ids import ChunkKey
+from ..model.ids import ChunkKey, dataset_id, job_id
 from ..model.status import Locktype
+from .gate import require_job
+from .select import require_dataset
 
 _EVER = datetime(1, 1, 1, tzinfo=UTC)
 
@@ -43,7 +45,6 @@ def recent(
     ledger: Ledger,
     *,
     since: datetime | None = None,
-    after: int = 0,
     datasetid: str | None = None,
     jobid: str | None = None,
     by: str | None = None,
@@ -51,12 +52,11 @@ def recent(
     with_reads: bool = False,
     count: int = 50,
 ) -> list[Event]:
-    """The newest first. `after`: only events that came after this one."""
+    """The newest first."""
     with ledger.statement() as statement:
         found = statement.rows(
             "recent_events",
             since=since or _EVER,
-            after=after,
             datasetid=datasetid,
             jobid=jobid,
             by=by,
@@ -64,6 +64,12 @@ def recent(
             with_reads=with_reads,
             count=count,
         )
+        if not found:
+            # A name that nobody knows is no quiet one. A foreign client's Job has only its events.
+            if datasetid is not None:
+                require_dataset(statement, dataset_id(datasetid))
+            if jobid is not None:
+                require_job(statement, job_id(jobid))
     return [Event(**row) for row in found]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from ..ledger import claims as ledger_claims
 from ..ledger.database import Ledger
@@ -26,10 +27,14 @@ def fail_many(ledger: Ledger, claims: Sequence[Claim], reasons: Sequence[str]) -
         raise ClaimLost(lost, "fail")
 
 
-def abandon(ledger: Ledger, claims: Sequence[Claim], reason: str) -> None:
-    """The work was given up: RESUBMIT, or FAILED at the attempt cap, as after a crash but at once."""
+def abandon(ledger: Ledger, claims: Sequence[Claim], reason: str, *, begun: bool = True) -> None:
+    """The work was given up: RESUBMIT, or FAILED at the attempt cap, as after a crash but at once.
+
+    What has not begun has not failed at anything: it is RESUBMIT, and nothing is counted.
+    """
+    outcome: Literal["abandoned", "unbegun"] = "abandoned" if begun else "unbegun"
     with ledger.statement() as statement:
-        released = ledger_claims.release(statement, claims, "abandoned", [_short(reason)] * len(claims))
+        released = ledger_claims.release(statement, claims, outcome, [_short(reason)] * len(claims))
     if lost := [one for one in claims if one.claim_id not in released]:
         raise ClaimLost(lost, "abandon")
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..ledger import registry
+from ..ledger import registry, rows
 from ..ledger.chunks import changed, ready_versions
+from ..ledger.claims import give_way
 from ..ledger.database import Ledger
-from ..model.ids import ChunkKey, DataId, data_id
+from ..model.ids import ChunkKey, DataId, RunId, data_id
 from ..model.job import Job
 from ..model.manifest import Manifest
 
@@ -27,15 +28,27 @@ class Requested:
 
 
 def request(
-    ledger: Ledger, job: Job, dataids: Iterable[str], *, by: str, requested: datetime | None, reason: str = ""
+    ledger: Ledger,
+    job: Job,
+    dataids: Iterable[str],
+    *,
+    by: str,
+    requested: datetime | None,
+    run_id: RunId | None = None,
+    reason: str = "",
 ) -> Requested:
-    """One transaction. `requested` is when a person asked; None: it was no person."""
+    """Safe to repeat. `requested` is when a person asked; None: it was no person. `run_id`: who shall make them."""
     wanted = tuple(dict.fromkeys(data_id(one) for one in dataids))
     keys = [ChunkKey(datasetid=output, dataid=one) for output in job.outputs for one in wanted]
     with ledger.transaction(actor=by) as transaction:
         registry.plan_chunks(transaction, job, wanted)
         again = [] if requested is None else changed(transaction, "request", keys, reason=reason, requested=requested)
         ready = ready_versions(transaction, [one for one in keys if one.datasetid == job.outputs[0]])
+    if run_id is not None:
+        # By itself, because it locks the rows in another order than those above.
+        with ledger.transaction(actor=by) as transaction:
+            give_way(transaction)
+            transaction.run("ask_of_run", **rows.chunks(keys), run_id=run_id)
     return Requested(
         resubmitted=tuple(dict.fromkeys(one.dataid for one in again)),
         satisfied={key.dataid: manifest for key, manifest in ready.items()},

@@ -5,7 +5,8 @@ create table dataflow.version_sweep (
     -- First it is decided that the files go, then they go: whoever dies in between is followed by one who goes on.
     decided     timestamptz not null default now(),
     removed     timestamptz,
-    by          text
+    by          text,
+    reason      text default nullif(current_setting('dataflow.reason', true), '')
 );
 comment on table dataflow.version_sweep is 'Versions whose files were swept by retention; nobody can go back to them.';
 create index version_sweep_to_do on dataflow.version_sweep (manifest_id) where removed is null;

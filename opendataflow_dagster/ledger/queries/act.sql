@@ -5,17 +5,26 @@ with meant as (
       from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
       join dataflow.datastatus s on s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT' and s.status = 'RUNNING'
 )
-update dataflow.datastatus s set status = 'FAILED', reason = %(reason)s
+update dataflow.datastatus s
+   set status = 'FAILED', reason = %(reason)s,
+       -- Whatever the policy says: nobody retries what a person has ended.
+       retries = greatest(s.retries, coalesce((select p.max_attempts from dataflow.job_policy p where p.jobid = s.jobid), 3))
   from (select m.datasetid, m.jobid, m.dataid from meant m
         union
         select j.datasetid, m.jobid, m.dataid from meant m join dataflow.job j on j.jobid = m.jobid and j.itemtype = 'OUT' where m.claim_id is not null) t
  where s.datasetid = t.datasetid and s.jobid = t.jobid and s.dataid = t.dataid and s.locktype = 'OUT' and s.status = 'RUNNING'
 returning s.datasetid, s.dataid
 
--- name: run_chunks
--- What a run holds now.
-select s.datasetid, s.dataid from dataflow.datastatus s
- where s.locktype = 'OUT' and s.claim_id is not null and s.run_id = %(run_id)s
+-- name: cancel_run
+-- A run has lost what it holds, and what was asked of it and has not begun is not begun any more.
+update dataflow.datastatus s
+   set status = 'FAILED', reason = %(reason)s,
+       retries = greatest(s.retries, coalesce((select p.max_attempts from dataflow.job_policy p where p.jobid = s.jobid), 3))
+  from dataflow.job_run r
+  join dataflow.job j on j.jobid = r.jobid and j.itemtype = 'OUT'
+ where r.run_id = %(run_id)s and s.datasetid = j.datasetid and s.jobid = j.jobid and s.locktype = 'OUT' and s.run_id = r.run_id
+   and (s.claim_id is not null or s.status in ('PENDING', 'RESUBMIT'))
+returning s.datasetid, s.dataid
 
 -- name: run_claims
 -- The live claims of a run, a row for each output, with the evidence they were given on.

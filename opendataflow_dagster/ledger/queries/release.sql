@@ -19,6 +19,15 @@ update dataflow.datastatus s
    and s.status = 'RUNNING' and s.claim_id = g.claim_id and s.lease_until > clock_timestamp()
 returning g.claim_id
 
+-- name: release_unbegun
+-- The work never began: it runs again by itself, and that counts as no retry.
+update dataflow.datastatus s set status = 'RESUBMIT', reason = g.reason
+  from unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[], %(reasons)s::text[])
+       as g(datasetid, jobid, dataid, claim_id, reason)
+ where s.datasetid = g.datasetid and s.jobid = g.jobid and s.dataid = g.dataid and s.locktype = 'OUT'
+   and s.status = 'RUNNING' and s.claim_id = g.claim_id and s.lease_until > clock_timestamp()
+returning g.claim_id
+
 -- name: release_run
 -- A run is dead: all its claims are abandoned at once.
 update dataflow.datastatus s

@@ -7,6 +7,13 @@ update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s
    and (s.status = 'FAILED' or s.status = 'READY' and s.modified <= %(requested)s)
 returning s.datasetid, s.dataid
 
+-- name: ask_of_run
+-- What is free among these is asked of this run: whoever cancels the run means these chunks, too.
+update dataflow.datastatus s set run_id = %(run_id)s
+  from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
+ where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT' and s.status in ('PENDING', 'RESUBMIT')
+   and s.run_id is distinct from %(run_id)s
+
 -- name: ready_versions
 -- The chunks among these that are READY, with the version that readers get; without one, somebody else made it.
 select s.datasetid as of_datasetid, s.dataid as of_dataid, m.*

@@ -14,8 +14,11 @@ on conflict (jobid) do update set paused = excluded.paused, reason = excluded.re
 update dataflow.job_control set paused = null, reason = %(reason)s where jobid = %(jobid)s and paused is not null
 
 -- name: delete_run
--- What a Job did for a dataid, as if it had never run; its input rows go with it.
-delete from dataflow.datastatus s where s.jobid = %(jobid)s and s.dataid = %(dataid)s returning s.datasetid, s.dataid
+-- What a Job did for a dataid, as if it had never run; its input rows go with it. Its chunks are what it made.
+with gone as (
+    delete from dataflow.datastatus s where s.jobid = %(jobid)s and s.dataid = %(dataid)s returning s.datasetid, s.dataid, s.locktype
+)
+select g.datasetid, g.dataid from gone g where g.locktype = 'OUT'
 
 -- name: producer_of
 -- The Job that makes a DataSet, if there is the DataSet.

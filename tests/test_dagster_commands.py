@@ -1,0 +1,51 @@
+"""The commands of docs/dagster.md do what the page says, typed as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+
+from tests.dagster_project import Project
+from tests.dagster_server import PATIENCE_SECONDS, ROOT
+
+PAGE = (ROOT / "docs" / "dagster.md").read_text()
+
+
+def test_the_documented_commands_make_a_partition_and_queue_another(project: Project, tmp_path: Path) -> None:
+    (exports,) = re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    launch, materialize = re.findall(r"`(dagster (?:job launch|asset materialize) .*?)`", PAGE)
+    folder = tmp_path / "project"
+    (folder / "dagster_home").mkdir(parents=True)
+    shutil.copy(ROOT / "dagster_home" / "dagster.yaml", folder / "dagster_home")
+    for name in ("definitions.py", "workspace.yaml", "assets", "resources", "sensors"):
+        (folder / name).symlink_to(ROOT / name)
+    inherited = {name: value for name, value in os.environ.items() if name not in ("DAGSTER_HOME", "ODF_DAGSTER_URL")}
+    environment = inherited | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "ODF_DATABASE_URL": project.flow.url,
+        "ODF_WAREHOUSE": str(project.flow.root),
+    }
+
+    done = subprocess.run(
+        ["sh", "-eu", "-c", f"{exports}\n{materialize}\n{launch}"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert project.flow.status("raw_flights/2013-01-15") == "READY"
+    assert [one for one, _ in project.materializations("raw_flights")] == ["2013-01-15"]
+    (queued,) = project.instance.get_runs(dg.RunsFilter(job_name="clean_flights"))
+    assert queued.tags["dagster/partition"] == "2013-01-15"
+    assert queued.status == dg.DagsterRunStatus.QUEUED
