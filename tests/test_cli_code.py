@@ -75,6 +75,30 @@ def test_code_that_cannot_be_loaded_is_one_sentence(run: Odf, tmp_path: Path) ->
         assert "cannot be the name of a project" in run.error("init", str(tmp_path / name))
 
 
+def test_a_project_is_not_begun_where_nothing_can_be_written(run: Odf, tmp_path: Path) -> None:
+    (tmp_path / "afile").write_text("")
+    for words in (["--dry-run"], []):
+        said = run.error("init", str(tmp_path / "afile" / "sales"), *words)
+        assert f"{tmp_path}/afile is no folder that you may write into" in said
+    (tmp_path / "sales").symlink_to("nowhere")
+    assert "sales is no folder" in run.error("init", str(tmp_path / "sales"))
+
+
+def test_apply_says_what_it_did_and_asks_where_that_is_much(run: Odf, tmp_path: Path) -> None:
+    few, much = tmp_path / "few.py", tmp_path / "much.py"
+    for file, count in ((few, 2), (much, 30)):
+        file.write_text(
+            "from opendataflow_dagster import build_definitions, external_dataset\n"
+            f"defs = build_definitions([external_dataset(f'set_{{one}}') for one in range({count})])\n"
+        )
+    assert run.text("apply", str(few)) == "New: dataset set_0, dataset set_1.\n"
+    assert run.text("apply", str(few)) == "2 as before.\n"
+    assert "this would register 28 new and 0 changed DataSets and Jobs" in run.error("apply", str(much))
+    assert len(run.json("dataset", "list")["datasets"]) == 2
+    assert len(run.json("apply", str(much), "--dry-run")["new"]) == 28
+    assert run.text("apply", str(much), "--yes").endswith("and 18 more; 2 as before.\n")
+
+
 # --- the comparison
 
 

@@ -19,9 +19,9 @@ def run(*arguments: str, url: str) -> Result:
 
 
 def test_install_says_what_it_applied_and_then_that_there_is_nothing_to_do(empty_url: str) -> None:
-    assert json.loads(run("install", "--json", url=empty_url).output) == {"applied": NAMES}
+    assert json.loads(run("install", "--json", url=empty_url).output) == {"dry_run": False, "applied": NAMES}
     assert run("install", url=empty_url).output == "The schema is up to date.\n"
-    assert json.loads(run("install", "--json", url=empty_url).output) == {"applied": []}
+    assert json.loads(run("install", "--json", url=empty_url).output) == {"dry_run": False, "applied": []}
 
 
 def test_verify_exits_with_1_and_the_next_step_until_the_schema_is_there(empty_url: str) -> None:
@@ -63,4 +63,6 @@ def test_a_server_that_is_not_there_is_one_sentence_and_exit_code_132(command: s
 
 def test_a_dry_run_of_install_says_what_it_would_apply_and_applies_nothing(empty_url: str) -> None:
     assert run("install", "--dry-run", url=empty_url).output == f"Would apply {', '.join(NAMES)}.\n"
+    rehearsed = json.loads(run("install", "--dry-run", "--json", url=empty_url).output)
+    assert rehearsed == {"dry_run": True, "applied": NAMES}
     assert run("verify", url=empty_url).exit_code == 1

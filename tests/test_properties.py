@@ -99,8 +99,11 @@ def test_what_cannot_be_the_ledger_is_said_with_the_next_step(properties: dict[s
 def test_a_missing_file_and_a_wrong_passphrase_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     write()
     monkeypatch.setenv("PASSKEY", "another")
-    with pytest.raises(SecretUnreadable, match=r"dataflow\.properties cannot be decrypted"):
+    with pytest.raises(
+        SecretUnreadable, match=r"dataflow\.properties has as `encrypted`.*encrypt --upstream"
+    ) as refused:
         configured_url()
+    assert "DataSet" not in str(refused.value)
     monkeypatch.setenv("ODF_PROPERTIES", "nowhere.properties")
     with pytest.raises(InvalidInput, match=r"nowhere\.properties cannot be read"):
         configured_url()

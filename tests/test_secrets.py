@@ -126,10 +126,24 @@ def test_a_file_that_others_can_read_a_missing_one_and_a_failing_command_are_ref
             passphrase()
 
 
+@pytest.mark.parametrize("variable", ["ODF_PASSPHRASE", "PASSKEY", "ODF_PASSPHRASE_FILE", "ODF_PASSPHRASE_COMMAND"])
+def test_a_passphrase_that_is_no_utf_8_is_one_sentence(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "phrase"
+    path.write_bytes(b"caf\xe9\n")
+    path.chmod(0o600)
+    values = {"ODF_PASSPHRASE_FILE": str(path), "ODF_PASSPHRASE_COMMAND": f"cat {path}"}
+    monkeypatch.setenv(variable, values.get(variable, os.fsdecode(b"caf\xe9")))
+    with pytest.raises(InvalidInput, match=f"{variable} gives no passphrase in UTF-8") as refused:
+        passphrase()
+    assert "caf" not in str(refused.value)
+
+
 # ---- the commands
 
 
-def run(flow: Flow, *words: str, given: str | None = None, phrase: str = "phrase", **env: str) -> Result:
+def run(flow: Flow, *words: str, given: str | bytes | None = None, phrase: str = "phrase", **env: str) -> Result:
     environment = {"ODF_DATABASE_URL": flow.url, "ODF_PASSPHRASE": phrase, **env}
     return CliRunner().invoke(odf, ["secret", *words], input=given, env=environment)
 
@@ -197,6 +211,44 @@ def test_what_cannot_be_done_is_one_sentence_and_its_code(flow: Flow, words: lis
     assert said in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (b"", "there is no password on stdin"),
+        (b"\n", "there is no password on stdin"),
+        (b"caf\xe9", "the password is no UTF-8 text"),
+        (b"hush\0hush", "holds a NUL character"),
+    ],
+)
+def test_what_is_no_password_is_not_stored(flow: Flow, given: bytes, said: str) -> None:
+    flow.register("load: -> raw")
+    for words in (["set", "raw"], ["encrypt", "raw"], ["encrypt", "--upstream"]):
+        done = run(flow, *words, given=given)
+        assert (done.exit_code, done.stdout) == (64, "")
+        assert said in done.stderr
+    assert stored(flow, "raw") == "None"
+
+
+@pytest.mark.parametrize("words", [["encrypt"], ["encrypt", "--upstream"], ["decrypt", "--ciphertext", VECTORS[0][2]]])
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 201])
+def test_a_secret_is_for_a_name_that_a_dataset_can_have(flow: Flow, words: list[str], name: str) -> None:
+    done = run(flow, *words, name, given="hush", phrase="plugh")
+    assert (done.exit_code, done.stdout) == (64, "")
+    assert "DataSet name" in done.stderr
+
+
+def test_many_passwords_are_encrypted_anew_only_with_a_yes(flow: Flow) -> None:
+    flow.register(f"load: -> {', '.join(f'set_{one}' for one in range(21))}")
+    encrypted = cipher.encrypt_as_upstream("phrase", "hush")
+    flow.type("update dataflow.dataset set encryptedpass = %s", encrypted)
+    asked = run(flow, "rotate", ODF_NEW_PASSPHRASE="new")
+    assert (asked.exit_code, asked.stdout) == (64, "")
+    assert "this would encrypt 21 passwords anew; look at it with --dry-run, then say --yes" in asked.stderr
+    assert stored(flow, "set_7") == encrypted
+    assert run(flow, "rotate", "--yes", ODF_NEW_PASSPHRASE="new").exit_code == 0
+    assert cipher.decrypt("new", stored(flow, "set_7"), None) == "hush"
+
+
 def test_rotate_changes_every_password_in_the_format_it_has_or_none(flow: Flow) -> None:
     flow.register("load: -> raw, tidy, page")
     run(flow, "set", "raw", given="one")
@@ -226,6 +278,7 @@ def test_no_secret_is_in_any_table_in_clear(flow: Flow) -> None:
     tables = flow.psql.execute("select tablename from pg_tables where schemaname = 'dataflow'").fetchall()
     for (table,) in tables:
         text = str(flow.psql.execute(f"select t::text from dataflow.{table} t".encode()).fetchall())
+        assert table == "dataset" or "odf1." not in text, "its ciphertext is for the DataSet's row alone"
         assert secret not in text
         assert phrase not in text
         assert "the-new-one" not in text

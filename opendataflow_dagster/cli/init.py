@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -34,17 +35,30 @@ def init(folder: Path, dry_run: bool, json_wanted: bool) -> None:
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} cannot be the name of a project; use small letters, digits and - between them")
     made = {folder / path: text.replace("NAME", name) for path, text in _template().items()}
+    _refuse_unwritable(folder)
     if there := sorted(path for path in made if path.exists()):
         raise InvalidInput(f"{there[0]} is there already; choose another name, or move it away")
     if not dry_run:
-        for path, text in made.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        try:
+            for path, text in made.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(
+                f"{error.filename} cannot be written ({error.strerror}); choose another place, and remove what is there"
+            ) from None
     if json_wanted:
         output.print_json({"dry_run": dry_run, "name": name, "files": [str(path) for path in made]})
         return
     output.say(f"{'Would write' if dry_run else 'Wrote'} {output.counted(len(made), 'file')} into {folder}. Then:")
     output.say(f"  cd {folder} && pip install -e '.[dev]' && odf schema install && dagster dev")
+
+
+def _refuse_unwritable(folder: Path) -> None:
+    """The nearest place above that exists must be a folder that one may write into."""
+    there = next(one for one in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(one))
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise InvalidInput(f"{there} is no folder that you may write into; choose another place")
 
 
 def _template() -> dict[Path, str]:

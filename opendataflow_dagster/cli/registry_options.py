@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from opendataflow_dagster.model.job import Input
     from opendataflow_dagster.model.partitions import Partitions
 
-ANY = "any"
-
 
 class Duration(click.ParamType[timedelta]):
     """`30s`, `10min`, `2h`, `1d`."""

@@ -35,7 +35,7 @@ def install(dry_run: bool, json_wanted: bool) -> None:
     with open_ledger(rehearsal=dry_run) as ledger:
         applied = ledger_schema.install(ledger)
     if json_wanted:
-        print_json({"applied": applied})
+        print_json({"dry_run": dry_run, "applied": applied})
     else:
         click.echo(
             f"{'Would apply' if dry_run else 'Applied'} {', '.join(applied)}."

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
-from ..model.errors import InvalidInput
+from ..model.errors import InvalidInput, SecretUnreadable
 from ..secrets.cipher import decrypt
 from ..secrets.passphrase import passphrase
 
@@ -62,9 +62,17 @@ def url_of(path: Path) -> str:
 
 def _password(path: Path, found: dict[str, str]) -> str | None:
     # Upstream's own format, and so not bound to anything; ours may be used by the name of the file.
-    if encrypted := found.get("encrypted"):
-        return decrypt(passphrase(), encrypted, path.name)
-    return found.get("password")
+    encrypted = found.get("encrypted")
+    if not encrypted:
+        return found.get("password")
+    phrase = passphrase()
+    try:
+        return decrypt(phrase, encrypted, path.name)
+    except SecretUnreadable:
+        raise SecretUnreadable(
+            f"the password that {path} has as `encrypted` does not fit the passphrase; correct the passphrase, or encrypt "
+            f"the password anew: odf secret encrypt --upstream"
+        ) from None
 
 
 def _libpq_url(rest: str, user: str | None, password: str | None) -> str:
