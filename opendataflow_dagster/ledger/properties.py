@@ -70,8 +70,8 @@ def _password(path: Path, found: dict[str, str]) -> str | None:
         return decrypt(phrase, encrypted, path.name)
     except SecretUnreadable:
         raise SecretUnreadable(
-            f"the password that {path} has as `encrypted` does not fit the passphrase; correct the passphrase, or encrypt "
-            f"the password anew: odf secret encrypt --upstream"
+            f"the password that {path} has as `encrypted` does not fit the passphrase; correct the passphrase, or "
+            f"encrypt the password anew: odf secret encrypt --upstream"
         ) from None
 
 
