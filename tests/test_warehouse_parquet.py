@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,15 @@ def test_a_column_that_was_added_later_is_null_before(spark: SparkSession, tmp_p
     other = version(staged(spark.sql("select 'text' as a"), tmp_path), "d9")
     with pytest.raises(IncompatibleSchema, match=r"set/d9 version 1.*column a is string, wanted is int"):
         read(spark, [old, other])
+
+
+def test_columns_of_announced_versions_without_a_schema_hash_are_not_lost(spark: SparkSession, tmp_path: Path) -> None:
+    queries = ("select 1 as a", "select 2 as a, 'b' as b", "select 3 as a, 'c' as c")
+    announced = [
+        version(replace(staged(spark.sql(query), tmp_path), schema_hash=None), f"d{number}")
+        for number, query in enumerate(queries)
+    ]
+    assert rows(read(spark, announced)) == [(1, None, None), (2, "b", None), (3, None, "c")]
 
 
 def test_nothing_is_read_from_no_versions(spark: SparkSession) -> None:

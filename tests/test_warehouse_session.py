@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from opendataflow_dagster.model.errors import InvalidInput
-from opendataflow_dagster.warehouse.session import SparkSettings, session
+from opendataflow_dagster.warehouse.session import SparkSettings, beside, session
 from tests.warehouse import staged
+from tests.warehouse_children import interrupted_sql
 
 _SPARK_HOME = Path(pyspark.__file__).parent
 # A machine that is busy with other things takes its time to start six JVMs.
@@ -140,6 +142,9 @@ def test_spark_connect_does_all_that_a_session_of_our_own_does(
         "between(id, 0, 8)": [False, "1 of 10 rows are not, for example '9'"],
         "not_null(k)": [True, "null in none of 10 rows"],
     }
+    # SQL has a session of its own beside: with our settings, and it is stopped with its run.
+    assert found["sql"] == [[0, "d:1", "UTC"], [1, "d:1", "UTC"]]
+    assert "CANCELED" in found["interrupted"]
     divided, twice, unknown = found["said"]
     assert divided.startswith("StageFailed: chunk d (claim ")
     assert "DIVIDE_BY_ZERO" in divided
@@ -236,6 +241,23 @@ def test_settings_come_from_the_environment() -> None:
 def test_wrong_settings_are_refused_in_words(environment: dict[str, str], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         SparkSettings.from_environment(environment)
+
+
+def test_sql_that_is_interrupted_by_the_tag_of_its_run_ends_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    assert "cancelled" in interrupted_sql(spark, tmp_path / "interrupted")
+
+
+def test_a_thread_has_one_session_beside_the_shared_one_with_views_of_its_own(spark: SparkSession) -> None:
+    spark.range(1).createOrReplaceTempView("shared")
+
+    own = beside(spark)
+
+    assert own is beside(spark)
+    assert own is not spark
+    assert not own.catalog.tableExists("shared")
+    assert own.conf.get("spark.sql.session.timeZone") == "UTC"
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(beside, spark).result() is not own
 
 
 def test_a_process_has_one_session(spark: SparkSession) -> None:

@@ -6,24 +6,84 @@ Each takes its root and says what it saw as JSON, on the last line.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 from pyspark.sql.types import StructType
 
+from opendataflow_dagster import sql_dataset
 from opendataflow_dagster.model.checks import between, not_null, unique
+from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.errors import InvalidDefinition, OpenDataFlowError
-from opendataflow_dagster.model.ids import DatasetId
+from opendataflow_dagster.model.ids import ClaimId, DataId, DatasetId, JobId
+from opendataflow_dagster.model.verdict import InputVersion
+from opendataflow_dagster.orchestrator.chunk import ChunkContext, Inputs, frame_of
+from opendataflow_dagster.orchestrator.declaration import ReadForeign
 from opendataflow_dagster.warehouse.catalog import refresh
 from opendataflow_dagster.warehouse.parquet import read
-from opendataflow_dagster.warehouse.session import is_alive, session
+from opendataflow_dagster.warehouse.session import interrupt, is_alive, session, tag_thread
 from tests.warehouse import rows, staged, version
+
+
+def sql_chunk(spark: SparkSession, dataid: str, read: ReadForeign) -> DataFrame:
+    """The chunk of a DataSet from SQL, as a run computes it."""
+    declared = sql_dataset("select id, :dataid as day, current_timezone() as zone from raw", "made")
+    raw = InputVersion(datasetid=DatasetId("raw"), dataid=DataId(dataid), manifest_id=None, version=None)
+    claim = Claim(
+        claim_id=ClaimId(1),
+        jobid=JobId("made"),
+        dataid=DataId(dataid),
+        outputs=(declared.datasetid,),
+        attempt=1,
+        lease=timedelta(minutes=1),
+        lease_until=datetime.now(UTC),
+        run_id=None,
+        inputs=(raw,),
+    )
+    log = logging.getLogger(__name__)
+    context = ChunkContext(datasetid=declared.datasetid, dataid=claim.dataid, claim=claim, spark=spark, log=log)
+    assert declared.compute is not None
+    inputs = Inputs(claim=claim, declaration=declared, spark=spark, foreign={raw.datasetid: read})
+    return frame_of(declared.compute(inputs, context), declared.datasetid)
+
+
+def interrupted_sql(spark: SparkSession, root: Path) -> str:
+    """What a chunk from SQL says that is interrupted by its tag while it is computed."""
+    root.mkdir()
+
+    @udf("long")
+    def waited(number: int) -> int:
+        (root / "begun").touch()
+        _wait_for(root / "go")
+        return number
+
+    def compute() -> str:
+        tag_thread(spark, "run-1")
+        try:
+            return str(
+                sql_chunk(spark, "d", lambda session, _: session.range(1).select(waited("id").alias("id"))).collect()
+            )
+        except Exception as error:
+            return str(error)
+
+    with ThreadPoolExecutor() as pool:
+        said = pool.submit(compute)
+        _wait_for(root / "begun")
+        interrupt(spark, "run-1")
+        try:
+            return said.result(timeout=60)
+        finally:
+            (root / "go").touch()
 
 
 def through_connect(root: Path) -> dict[str, object]:
@@ -55,6 +115,8 @@ def through_connect(root: Path) -> dict[str, object]:
         "table": rows(spark.sql(f"select count(*), max(dataid) from {name}")),
         "said": said,
         "zone": spark.conf.get("spark.sql.session.timeZone"),
+        "sql": rows(sql_chunk(spark, "d:1", lambda session, dataid: session.range(2))),
+        "interrupted": interrupted_sql(spark, root / "interrupted"),
     }
 
 

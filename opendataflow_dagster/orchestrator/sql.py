@@ -15,6 +15,7 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from ..model.errors import InvalidDefinition
 from ..model.ids import dataset_id
+from ..warehouse.session import beside
 from .declaration import Declaration, declare_with
 from .options import Options, refuse_wrong_options
 
@@ -37,7 +38,7 @@ def sql_dataset(source: str | Path, name: str | None = None, **options: Unpack[O
 
     def compute(inputs: Inputs, context: ChunkContext) -> object:
         # A session of its own: several chunks at a time have tables of the same names.
-        session = context.spark.newSession()
+        session = beside(context.spark)
         for table in tables:
             inputs.frame(table, session).createOrReplaceTempView(table)
         return session.sql(text, args={"dataid": context.dataid})

@@ -150,7 +150,8 @@ def _unique(written: DataFrame, check: Unique, rows: int) -> CheckResult:
 
 def _wanted(spark: SparkSession, manifests: Sequence[Manifest], schema: StructType | None) -> StructType:
     """The schema to read with: the one given, or all columns that the versions have."""
-    by_hash = {one.schema_hash: one for one in manifests}
+    # A version that somebody else made may have no hash: then it may have any columns.
+    by_hash = {one.schema_hash or one.location: one for one in manifests}
     if schema is not None and set(by_hash) <= {schema_hash(schema)}:
         return plain(schema)
     merged = plain(schema) if schema is not None else StructType()

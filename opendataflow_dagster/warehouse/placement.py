@@ -27,3 +27,24 @@ def misplaced(location: str, files: Iterable[File]) -> str | None:
         if entry["size"] != file.size:
             return f"{location}/{file.path} has {entry['size']} bytes, its manifest says {file.size}"
     return None
+
+
+def gone(location: str, files: Iterable[File]) -> str | None:
+    """The same, but only what is certain: a listing passes over what it may not see, so each file is asked for.
+
+    A store that cannot be asked raises an error of its own.
+    """
+    wanted = tuple(files)
+    if not misplaced(location, wanted):
+        return None
+    import fsspec
+
+    filesystem, root = fsspec.core.url_to_fs(location)
+    for file in wanted:
+        try:
+            size = filesystem.info(f"{root.rstrip('/')}/{file.path}")["size"]
+        except FileNotFoundError:
+            return f"{location}/{file.path} is missing"
+        if size != file.size:
+            return f"{location}/{file.path} has {size} bytes, its manifest says {file.size}"
+    return None

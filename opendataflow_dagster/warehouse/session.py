@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -53,6 +54,8 @@ _LOCAL: Final = {
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
 _current: tuple[SparkSettings, SparkSession] | None = None
+_of_thread = threading.local()
+_beside: WeakSet[SparkSession] = WeakSet()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,6 +127,51 @@ def is_alive(spark: SparkSession) -> bool:
         return False
 
 
+def beside(spark: SparkSession) -> SparkSession:
+    """A session for this thread alone, with the same settings, and with temporary views of its own.
+
+    The thread keeps it, because a Connect server holds each for an hour.
+    """
+    shared, own = getattr(_of_thread, "sessions", (None, None))
+    if own is None or shared is not spark:
+        own = spark.newSession()
+        if _is_remote(spark) and _current is not None:
+            # Connect begins with the server's defaults.
+            _configure(own, _current[0])
+        _of_thread.sessions = (spark, own)
+        with _lock:
+            _beside.add(own)
+    if _is_remote(spark):
+        own.clearTags()
+        for one in spark.getTags():
+            own.addTag(one)
+    return own
+
+
+def tag_thread(spark: SparkSession, tag: str) -> None:
+    """Whatever this thread asks of Spark from now on can be interrupted by the tag.
+
+    Of a driver of our own it is the driver's tag: a session's tag is known only to the thread that has set it.
+    """
+    if _is_remote(spark):
+        spark.addTag(tag)
+    else:
+        spark.sparkContext.addJobTag(tag)
+
+
+def interrupt(spark: SparkSession, tag: str) -> None:
+    """End what runs under this tag, also in the sessions beside."""
+    if not _is_remote(spark):
+        spark.sparkContext.cancelJobsWithTag(tag)
+        return
+    with _lock:
+        every = [spark, *_beside]
+    for one in every:
+        # Who is dead runs nothing.
+        with contextlib.suppress(Exception):
+            one.interruptTag(tag)
+
+
 def _make(settings: SparkSettings) -> SparkSession:
     # Before Spark starts: its Python processes must be this one, with these packages.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -131,8 +179,7 @@ def _make(settings: SparkSettings) -> SparkSession:
         if settings.remote is not None:
             _knock(settings.remote)
             spark = SparkSession.builder.remote(settings.remote).appName(settings.app_name).create()
-            for key, value in settings.all_conf.items():
-                spark.conf.set(key, value)
+            _configure(spark, settings)
             return spark
         builder = SparkSession.builder.master(settings.master).appName(settings.app_name)
         return builder.config(map=dict(settings.all_conf)).getOrCreate()
@@ -142,6 +189,11 @@ def _make(settings: SparkSettings) -> SparkSession:
         raise SparkUnavailable(
             f"no Spark session at {where} ({said}); start it, install Java 17 or newer, or correct the settings"
         ) from error
+
+
+def _configure(spark: SparkSession, settings: SparkSettings) -> None:
+    for key, value in settings.all_conf.items():
+        spark.conf.set(key, value)
 
 
 def _knock(remote: str) -> None:
