@@ -67,7 +67,7 @@ def main() -> None:
     with _ground(size) as (instance, ledger, found):
         idle = tick(instance, readiness_sensor(found), expected=0)
         print(f"readiness, idle at {size:,} chunks:      {idle:.3f} s")
-        heal = tick(instance, heal_sensor(found), expected=0, cursor=json.dumps({"reported": size, "looked": size}))
+        heal = tick(instance, heal_sensor(found), expected=0, cursor=json.dumps({"reported": size}))
         print(f"heal, idle at {size:,} chunks:           {heal:.3f} s")
         plan(ledger, found.made[1][1], islice(ASKED.all(), runnable))
         busy = tick(instance, readiness_sensor(found), expected=runnable)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -15,12 +15,15 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from opendataflow_dagster import LedgerResource, Policy, daily, dataset, external_dataset, ranges, within
 from opendataflow_dagster.model.errors import LedgerUnavailable
+from opendataflow_dagster.model.job import ListedChunks
 from opendataflow_dagster.model.partitions import monthly
 from opendataflow_dagster.orchestrator import resources
 from opendataflow_dagster.orchestrator.catalogue import Catalogue
 from opendataflow_dagster.orchestrator.config import dataids_in
 from opendataflow_dagster.orchestrator.endings import release
+from opendataflow_dagster.orchestrator.files import files_sensor
 from opendataflow_dagster.orchestrator.heal import heal_sensor
+from opendataflow_dagster.orchestrator.planning import planning_sensor
 from opendataflow_dagster.orchestrator.readiness import readiness_sensor
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.register import plan
@@ -178,16 +181,16 @@ def test_dynamic_chunks_are_made_known_to_dagster_before_they_run(project: Proje
     assert project.instance.get_dynamic_partitions("landed") == ["delivery 7"]
 
 
-@pytest.mark.parametrize("sensor", ["readiness", "heal"])
+@pytest.mark.parametrize("sensor", [readiness_sensor, heal_sensor, files_sensor])
 def test_a_sensor_that_cannot_reach_the_database_fails_its_tick(
-    project: Project, sensor: str, monkeypatch: pytest.MonkeyPatch
+    project: Project, sensor: Callable[[Catalogue], dg.SensorDefinition], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.build(raw)
     resources.close_ledgers()
     monkeypatch.setenv("ODF_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
 
     with pytest.raises(LedgerUnavailable, match="cannot be reached"):
-        tick(project) if sensor == "readiness" else heal(project)
+        tick(project, sensor(catalogue_of(project)))
 
 
 def test_ten_datasets_of_ten_thousand_chunks_load_and_tick_quickly(project: Project) -> None:
@@ -253,13 +256,54 @@ def test_chunks_whose_files_are_gone_are_reported_to_the_ledger(project: Project
     lost = project.flow.produce("raw", day(2))
     shutil.rmtree(project.flow.root / "raw" / f"claim-{lost.claim_id}")
 
-    done = heal(project)
+    done = tick(project, files_sensor(catalogue_of(project)))
 
     assert "files gone: 1" in (done.skip_message or "")
     assert project.flow.status(f"raw/{day(1)}") == "READY"
     gone = project.flow.chunk(f"raw/{day(2)}")
     assert gone.status == "FAILED"
-    assert "is missing" in (gone.reason or "") or "cannot be looked into" in (gone.reason or "")
+    assert "is missing" in (gone.reason or "")
+
+
+def test_a_root_that_is_not_mounted_changes_no_chunk_and_fails_the_tick(project: Project) -> None:
+    project.build(raw)
+    plan_days(project, 1)
+    project.flow.produce("raw", day(1))
+    (project.flow.root / "raw").rename(project.flow.root / "elsewhere")
+
+    with pytest.raises(dg.Failure, match=r"1 versions are there: the root .*/raw of raw: it is not there"):
+        tick(project, files_sensor(catalogue_of(project)))
+
+    assert project.flow.status(f"raw/{day(1)}") == "READY"
+    (project.flow.root / "elsewhere").rename(project.flow.root / "raw")
+    assert "files gone: 0" in (tick(project, files_sensor(catalogue_of(project))).skip_message or "")
+
+
+def test_a_store_that_cannot_be_asked_changes_no_chunk_and_fails_the_tick(project: Project) -> None:
+    """A file in the place of a folder: the store can say neither that the data is there nor that it is gone."""
+    project.build(raw)
+    plan_days(project, 1)
+    made = project.flow.produce("raw", day(1))
+    folder = project.flow.root / "raw" / f"claim-{made.claim_id}"
+    shutil.rmtree(folder)
+    folder.write_text("no folder")
+
+    with pytest.raises(dg.Failure, match="cannot be looked into"):
+        tick(project, files_sensor(catalogue_of(project)))
+
+    assert project.flow.status(f"raw/{day(1)}") == "READY"
+
+
+def test_files_of_what_others_make_are_their_own_matter(project: Project) -> None:
+    """Another code location, on a machine that sees other places."""
+    project.build(raw)
+    plan_days(project, 1)
+    project.flow.produce("raw", day(1))
+    shutil.rmtree(project.flow.root / "raw")
+    project.build(dataset("other", partitions=DAYS)(nothing))
+
+    assert "files gone: 0" in (tick(project, files_sensor(catalogue_of(project))).skip_message or "")
+    assert project.flow.status(f"raw/{day(1)}") == "READY"
 
 
 def test_claims_of_a_run_that_is_over_are_given_back(project: Project) -> None:
@@ -315,13 +359,28 @@ def test_chunks_that_need_listed_inputs_or_ask_for_it_are_planned_by_themselves(
     month = dataset("month", partitions=months, inputs={"raw": source}, mapping={"raw": within(months, days)})(consume)
     project.build(source, month)
 
-    first = heal(project)
+    sensor = planning_sensor(catalogue_of(project))
+    first = tick(project, sensor)
 
     assert "planned: 4" in (first.skip_message or "")
     assert project.flow.status("days/2024-01-03") == "PENDING"
     assert project.flow.status("month/2024-01-01") == "PENDING"
-    assert "planned: 0" in (heal(project, first.cursor).skip_message or "")
-    assert json.loads(first.cursor or "{}")["planned"]
+    assert "planned: 0" in (tick(project, sensor, first.cursor).skip_message or "")
+
+
+def test_a_mapping_that_raises_fails_its_tick_and_holds_back_no_other_dataset(project: Project) -> None:
+    def broken(dataid: str) -> list[str]:
+        raise ValueError(f"nobody knows what {dataid} needs")
+
+    source = dataset("days", partitions=daily("2024-01-01", "2024-01-03"), planned=True)(nothing)
+    bad = dataset("bad", partitions=DAYS, inputs={"raw": source}, mapping={"raw": ListedChunks(broken)})(consume)
+    project.build(bad, source)
+
+    with pytest.raises(dg.Failure, match="chunks of 1 Jobs could not be planned: bad: ValueError: nobody knows"):
+        tick(project, planning_sensor(catalogue_of(project)))
+
+    assert project.flow.status("days/2024-01-03") == "PENDING"
+    assert "told to Dagster: 0" in (heal(project).skip_message or "")
 
 
 def test_a_day_is_planned_when_it_is_over_in_the_time_zone_of_its_dataset(project: Project) -> None:
@@ -337,7 +396,7 @@ def test_a_day_is_planned_when_it_is_over_in_the_time_zone_of_its_dataset(projec
         *(dataset(one, partitions=daily(first), planned=True, timezone=zones[one].key)(nothing) for one in zones)
     )
 
-    heal(project)
+    tick(project, planning_sensor(catalogue_of(project)))
 
     found = project.flow.psql.execute("select datasetid, max(dataid) from dataflow.datastatus group by 1").fetchall()
     assert dict(found) in (before, yesterdays())

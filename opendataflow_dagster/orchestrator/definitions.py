@@ -16,8 +16,10 @@ from .assets import IO_MANAGER, asset_of, external_asset_of, job_of
 from .catalogue import Catalogue, catalogue
 from .declaration import Declaration
 from .endings import run_endings
+from .files import files_sensor
 from .heal import heal_sensor
 from .io_manager import DatasetIOManager
+from .planning import planning_sensor
 from .readiness import readiness_sensor
 from .resources import LedgerResource, SparkResource
 
@@ -85,4 +87,10 @@ def register_all(ledger: Ledger, found: Catalogue) -> None:
 
 
 def all_sensors(found: Catalogue) -> list[dg.SensorDefinition]:
-    return [readiness_sensor(found), heal_sensor(found), *run_endings()]
+    return [
+        readiness_sensor(found),
+        planning_sensor(found),
+        heal_sensor(found),
+        files_sensor(found),
+        *run_endings(),
+    ]

@@ -1,27 +1,21 @@
-"""The heal sensor: restores the ledger's invariants, and lets Dagster and the ledger know the same.
+"""The heal sensor: restores the ledger's invariants, and lets Dagster know what the ledger knows.
 
 Each tick goes on where the last one stopped, so that it is cheap however many chunks there are.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import timedelta
 
 import dagster as dg
 
 from ..ledger import reports
 from ..ledger.database import Ledger
-from ..model.job import EqualChunk
 from ..model.manifest import Manifest
-from ..model.partitions import keys_until
 from ..protocol.heal import heal
-from ..protocol.register import plan
-from ..warehouse.placement import misplaced
 from . import metadata
 from .catalogue import Catalogue
 from .endings import end_badly
@@ -29,7 +23,6 @@ from .events import Materialized, Origin, orchestrator_name, write_materializati
 from .resources import LedgerResource
 
 _REPORTED_AT_ONCE = 5000
-_LOOKED_AT_ONCE = 100
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 
 
@@ -40,10 +33,6 @@ class Place:
     #: Versions up to here are known to Dagster, and so are chunks without one.
     reported: int = 0
     foreign: tuple[str, str, str] = reports.NO_FOREIGN
-    #: The files of versions up to here were looked at; then it begins anew.
-    looked: int = 0
-    #: For which hour and for which declarations chunks were planned.
-    planned: str | None = None
 
 
 def heal_sensor(
@@ -55,17 +44,16 @@ def heal_sensor(
         name="heal",
         minimum_interval_seconds=interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Expired leases, retries, dead runs; chunks that Dagster does not know; files that are gone.",
+        description="Expired leases, retries, dead runs; chunks that Dagster does not know.",
     )
     def heal_all(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SensorResult:
         store = ledger.ledger
-        place = Place(**json.loads(context.cursor)) if context.cursor else Place()
+        known = json.loads(context.cursor or "{}")
+        place = Place(**{name: known[name] for name in ("reported", "foreign") if name in known})
         healed = heal(store)
         dead = _release_dead_runs(context.instance, store, found)
-        place, planned = _plan(store, found, place)
         place, told = _tell_dagster(context.instance, store, found, place, grace)
-        place, gone = _look_at_files(store, place)
-        done = f"{healed}; dead runs: {dead} chunks; planned: {planned}; told to Dagster: {told}; files gone: {gone}"
+        done = f"{healed}; dead runs: {dead} chunks; told to Dagster: {told}"
         return dg.SensorResult(skip_reason=done, cursor=json.dumps(asdict(place)))
 
     return heal_all
@@ -80,29 +68,6 @@ def _release_dead_runs(instance: dg.DagsterInstance, ledger: Ledger, found: Cata
     ended = dg.RunsFilter(run_ids=[one.external_id for one in begun], statuses=list(_ENDED))
     over = {one.run_id: one for one in instance.get_runs(ended)}
     return sum(end_badly(ledger, one.run_id, over[one.external_id]) for one in begun if one.external_id in over)
-
-
-def _plan(ledger: Ledger, found: Catalogue, place: Place) -> tuple[Place, int]:
-    """Announce what runs by itself: once an hour, and when other chunks are declared.
-
-    A chunk whose inputs are not simply the equal ones must be announced with them before it can become runnable.
-    """
-    now = datetime.now(UTC)
-    jobs = [
-        (job, partitions, ZoneInfo(one.dataset.timezone))
-        for one, job in found.made
-        if (partitions := one.dataset.partitions) is not None
-        and (one.declaration.planned or any(not isinstance(source.mapping, EqualChunk) for source in job.inputs))
-    ]
-    wanted = [f"{now:%Y-%m-%d-%H}", *(f"{job.jobid} {json.dumps(partitions.to_json())}" for job, partitions, _ in jobs)]
-    mark = hashlib.sha256("\n".join(wanted).encode()).hexdigest()
-    if not jobs or place.planned == mark:
-        return replace(place, planned=mark), 0
-    count = sum(
-        plan(ledger, job, keys_until(partitions, now.astimezone(zone).replace(tzinfo=None)))
-        for job, partitions, zone in jobs
-    )
-    return replace(place, planned=mark), count
 
 
 def _tell_dagster(
@@ -155,20 +120,3 @@ def _report(instance: dg.DagsterInstance, ledger: Ledger, found: Catalogue, news
             # Dagster must know a dynamic partition before it shows it.
             instance.add_dynamic_partitions(entry.dataset.datasetid, [one.dataid for one in batch])
         write_materializations(instance, ledger, batch, Origin())
-
-
-def _look_at_files(ledger: Ledger, place: Place) -> tuple[Place, int]:
-    """Some versions at each tick, all of them in turn."""
-    with ledger.statement() as statement:
-        versions = reports.versions_after(statement, place.looked, _LOOKED_AT_ONCE)
-    if not versions:
-        return replace(place, looked=0), 0
-    gone = [
-        (one, f"INVALID_PATH: {wrong}; resubmit it, or its consumers wait")
-        for one, current in versions
-        if current and (wrong := misplaced(one.location, one.files))
-    ]
-    if gone:
-        with ledger.transaction(actor="heal: files are gone") as transaction:
-            reports.files_are_gone(transaction, gone)
-    return replace(place, looked=versions[-1][0].manifest_id), len(gone)

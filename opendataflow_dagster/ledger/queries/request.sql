@@ -107,7 +107,7 @@ select m.*, coalesce(s.status, '') = 'READY' as current
  limit %(count)s
 
 -- name: files_are_gone
--- A version that can no longer be read: FAILED, until somebody puts the files back or resubmits it.
+-- A version that can no longer be read: FAILED, until somebody resubmits it, or puts the files back and rolls back to it.
 update dataflow.datastatus s set status = 'FAILED', reason = g.reason
   from unnest(%(datasetids)s::text[], %(dataids)s::text[], %(manifest_ids)s::bigint[], %(reasons)s::text[])
        as g(datasetid, dataid, manifest_id, reason)
