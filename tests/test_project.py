@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import psycopg
 import pytest
+
+from opendataflow_dagster.orchestrator.storage import storage_url
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -55,12 +58,29 @@ def test_the_layout_is_whole(entry: str) -> None:
     assert (ROOT / entry).exists()
 
 
-def test_the_definitions_load_through_the_workspace_and_are_registered(tmp_path: Path, url: str) -> None:
-    (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+@pytest.mark.parametrize(
+    ("dagster_yaml", "workspace"),
+    [
+        ("dagster_home/dagster.yaml", "workspace.yaml"),
+        ("examples/server/dagster.yaml", "examples/server/workspace.yaml"),
+    ],
+    ids=["embedded", "server"],
+)
+def test_the_definitions_load_through_the_workspace_and_are_registered(
+    tmp_path: Path, url: str, dagster_yaml: str, workspace: str
+) -> None:
+    shutil.copy(ROOT / dagster_yaml, tmp_path / "dagster.yaml")
+    with psycopg.connect(url) as connection:
+        connection.execute("create schema dagster")
 
     result = run(
-        *(sys.executable, "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"),
-        env=environment(DAGSTER_HOME=str(tmp_path), ODF_DATABASE_URL=url),
+        *(sys.executable, "-m", "dagster", "definitions", "validate", "-w", workspace),
+        env=environment(
+            DAGSTER_HOME=str(tmp_path),
+            ODF_DATABASE_URL=url,
+            ODF_DAGSTER_URL=storage_url(url),
+            PYTHONPATH=str(ROOT),
+        ),
     )
 
     assert result.returncode == 0, result.stdout + result.stderr

@@ -49,6 +49,8 @@ def start(json_wanted: bool) -> None:
 def stop(json_wanted: bool) -> None:
     """Stop the embedded Postgres; open transactions are rolled back.
 
+    A `make dev` that runs starts it again: end that first.
+
     \b
     Example:
       odf db stop
