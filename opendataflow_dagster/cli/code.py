@@ -77,7 +77,7 @@ def apply(act: Act, file: Path) -> None:
     declared, limits = _declared(file)
     with act.ledger() as ledger:
         confirm(act, ledger, with_connections(ledger, declared))
-        done = verb(ledger, declared, reason=act.reason)
+        done = verb(ledger, declared)
         if not act.dry_run:
             for jobid, concurrency in limits.items():
                 throttle_first(ledger, jobid, concurrency)

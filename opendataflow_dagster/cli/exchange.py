@@ -43,7 +43,7 @@ def put_in(act: Act, wanted: Registry) -> None:
 
     with act.ledger() as ledger:
         confirm(act, ledger, wanted)
-        done = put(ledger, wanted, reason=act.reason)
+        done = put(ledger, wanted)
     act.report(output.jsonable(done), sentence(done))
 
 

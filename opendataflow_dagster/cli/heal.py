@@ -25,5 +25,5 @@ def heal(act: Act, rebuild: bool) -> None:
     from opendataflow_dagster.protocol.heal import heal as verb
 
     with act.ledger() as ledger:
-        done = verb(ledger, rebuild=rebuild)
+        done = verb(ledger, rebuild=rebuild, asked_by=": ".join(filter(None, (ledger.actor, act.reason))))
     act.report(output.jsonable(done), str(done))

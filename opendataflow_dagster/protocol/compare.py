@@ -56,9 +56,9 @@ def compare(ledger: Ledger, declared: Registry) -> Compared:
     )
 
 
-def apply(ledger: Ledger, declared: Registry, *, reason: str = "") -> Imported:
+def apply(ledger: Ledger, declared: Registry) -> Imported:
     """The ledger becomes what the code says; how scripts and upstream clients connect stays."""
-    return put(ledger, with_connections(ledger, declared), reason=reason)
+    return put(ledger, with_connections(ledger, declared))
 
 
 def with_connections(ledger: Ledger, declared: Registry) -> Registry:

@@ -82,9 +82,9 @@ def registry(ledger: Ledger, *, datasets: Sequence[str] | None = None, jobs: Seq
     return found
 
 
-def put(ledger: Ledger, wanted: Registry, *, reason: str = "") -> Imported:
+def put(ledger: Ledger, wanted: Registry) -> Imported:
     """All of it or, where it contradicts itself or the ledger, nothing."""
-    with ledger.transaction(reason=reason) as transaction:
+    with ledger.transaction() as transaction:
         done = changes(_registry(transaction), wanted)
         register_in(transaction, [one.dataset for one in wanted.datasets], wanted.jobs)
         definitions.put_connections(transaction, wanted.datasets)

@@ -37,21 +37,25 @@ class Healed:
         )
 
 
-def heal(ledger: Ledger, *, rebuild: bool = False) -> Healed:
-    """Each part is a transaction of its own. `rebuild` also makes the derived rows anew; claims wait meanwhile."""
-    with ledger.transaction(actor="heal") as transaction:
+def heal(ledger: Ledger, *, rebuild: bool = False, asked_by: str = "") -> Healed:
+    """Each part is a transaction of its own. `rebuild` also makes the derived rows anew; claims wait meanwhile.
+
+    Its changes have reasons of their own; `asked_by` is the person who wanted it now, and why.
+    """
+    person = f", asked by {asked_by}" if asked_by else ""
+    with ledger.transaction(actor=f"heal{person}") as transaction:
         expired = expire(transaction)
-    with ledger.transaction(actor="heal: retry policy") as transaction:
+    with ledger.transaction(actor=f"heal: retry policy{person}") as transaction:
         retried = changed(transaction, "heal_retries", ())
-    with ledger.transaction(actor="heal: cascade policy") as transaction:
+    with ledger.transaction(actor=f"heal: cascade policy{person}") as transaction:
         cascaded = changed(transaction, "heal_cascade", ())
-    with ledger.transaction(actor="heal") as transaction:
+    with ledger.transaction(actor=f"heal{person}") as transaction:
         transaction.rows("turn_the_day")
         asked_again = transaction.one("heal_blocked")["asked"]
         closed_runs = transaction.run("heal_runs")
     strays = added = removed = 0
     if rebuild:
-        with ledger.transaction(actor="heal") as transaction:
+        with ledger.transaction(actor=f"heal{person}") as transaction:
             strays = len(transaction.rows("heal_strays"))
             rebuilt = transaction.one("rebuild_runnable")
             added, removed = rebuilt["added"], rebuilt["removed"]
