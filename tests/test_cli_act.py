@@ -149,16 +149,17 @@ def test_hold_and_unhold_give_back_what_was_held(month: Flow, run: Odf) -> None:
     assert run.text("hold", "flights", "2024-01-25..2024-01-27", *WHO).startswith("Held 3 chunks")
     assert newest_event(month)[2:] == ("HOLD", "ada", "as agreed")
     assert run.json("hold", "flights", "2024-01-25")["chunks"] == []
-    assert "No change" in run.text("hold", "flights", "2024-01-25")
+    assert run.text("hold", "flights", "2024-01-25") == "No change: flights/2024-01-25 was on hold before.\n"
     assert len(run.json("unhold", "flights", "--status", "hold")["chunks"]) == 3
     assert month.status("flights/2024-01-26") == "PENDING"
+    assert run.text("unhold", "flights", "2024-01-26") == "No change: flights/2024-01-26 was not on hold.\n"
     assert "no chunk of flights is meant by that" in run.error("unhold", "flights", "--status", "hold")
 
 
-def test_skip_leaves_a_chunk_out_and_a_forbidden_arrow_is_an_error_even_in_a_dry_run(month: Flow, run: Odf) -> None:
+def test_skip_leaves_a_chunk_out_also_one_that_nobody_has_planned(month: Flow, run: Odf) -> None:
     assert run.text("skip", "flights", "2024-01-30") == "Skipped flights/2024-01-30.\n"
     assert run.json("skip", "flights", "2024-01-30")["chunks"] == []
-    # A chunk that nobody has planned is skipped before it comes.
+    assert run.text("skip", "flights", "2024-01-30") == "No change: flights/2024-01-30 was skipped before.\n"
     assert run.text("skip", "flights", "2024-01-31", "--dry-run").startswith("Dry run")
     assert month.status("flights/2024-01-31") == "ABSENT"
     assert "there is no DataSet nowhere" in run.error("skip", "nowhere", "1")
@@ -172,16 +173,26 @@ def test_cancel_ends_what_runs_and_its_holder_publishes_nothing(month: Flow, run
     with pytest.raises(ClaimLost):
         publish(month.ledger, held, month.manifest(held))
     assert month.in_rows() == []
-    assert "No change" in run.text("cancel", "delays", "2024-01-14")
+    assert run.text("cancel", "delays", "2024-01-14") == "No change: delays/2024-01-14 was not running.\n"
     assert "there is no chunk delays/nope" in run.error("cancel", "delays", "nope")
 
 
 def test_cancel_of_a_run_fails_all_that_it_holds(month: Flow, run: Odf) -> None:
+    assert run.json("cancel", "--run", "2", "--dry-run")["chunks"] == [{"datasetid": "delays", "dataid": "2024-01-14"}]
     assert run.text("cancel", "--run", "2") == "Cancelled run 2, which held delays/2024-01-14.\n"
     assert run.json("runs", "--failed")["runs"][0]["run_id"] == 2
     assert month.status("delays/2024-01-14") == "FAILED"
     assert "there is no run 99; see the runs with: odf runs" in run.error("cancel", "--run", "99")
     assert "give --run or chunks, not both" in run.error("cancel", "--run", "2", "delays", "2024-01-14")
+
+
+def test_cancel_of_a_run_that_holds_many_chunks_asks_first(flow: Flow, run: Odf) -> None:
+    (load,) = flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw")))
+    flow.plan(load, [str(one) for one in range(30)])
+    run.text("job", "begin", "load", "--count", "25")
+    assert "this would cancel run 1 of load, which holds 25 chunks" in run.error("cancel", "--run", "1")
+    assert flow.status("raw/0") == "RUNNING"
+    assert len(run.json("cancel", "--run", "1", "--yes")["chunks"]) == 25
 
 
 def test_cancel_of_one_output_cancels_the_others_of_its_claim(flow: Flow, run: Odf) -> None:
@@ -220,7 +231,7 @@ def test_plan_apply_announces_what_nobody_asked_for_yet(month: Flow, run: Odf) -
     assert "Would announce 2 chunks." in run.text(*words, "--apply", "--dry-run")
     assert month.status("delays/2024-02-01") == "ABSENT"
     assert run.json(*words, "--apply", *WHO)["announced"] == 2
-    assert newest_event(month)[1:4] == ("2024-02-02", "PENDING", "ada")
+    assert newest_event(month)[1:] == ("2024-02-02", "PENDING", "ada", "as agreed")
 
 
 @pytest.mark.parametrize(
@@ -284,6 +295,10 @@ def test_throttle_pause_and_resume_steer_a_job_while_it_runs(month: Flow, run: O
         "free": 1,
     }
     assert len(claim_next(month.ledger, "average", 10)) == 1
+    assert (
+        run.text("pause", "average", "--dry-run")
+        == "Dry run, nothing was changed. In earnest: Job average is paused.\n"
+    )
     assert run.json("pause", "average", *WHO)["changed"] is True
     assert "It is paused since" in run.text("why", "average", exit_code=1)
     assert "job average is paused since" in run.text("status")
@@ -292,7 +307,9 @@ def test_throttle_pause_and_resume_steer_a_job_while_it_runs(month: Flow, run: O
     assert (newest["by"], newest["paused"]) == ("ada", True)
     assert "Who limited it" in run.text("job", "show", "average")
     assert "It was so before" in run.text("pause", "average")
+    assert run.text("resume", "average", "--dry-run").endswith("In earnest: Job average goes on.\n")
     assert run.json("resume", "average")["room"]["paused"] is None
+    assert run.json("throttle", "average", "7", "--dry-run")["room"]["concurrency"] == 7
     assert run.text("throttle", "average", "none", "--dry-run").startswith("Dry run")
     assert run.json("throttle", "average", "none")["room"]["concurrency"] is None
     assert "is no number of chunks" in run.error("throttle", "average", "many")
@@ -317,6 +334,34 @@ def test_sweep_removes_what_a_failed_attempt_left_and_keeps_what_is_current(flow
     assert flow.status("raw/1") == "READY"
     assert "keep 1 or more" in run.error("sweep", "raw", "--keep-versions", "0")
     assert "nothing" in run.error("sweep", "nothing")
+    for wrong in ("nan", "1e300", "-1"):
+        assert "--keep-days" in run.error("sweep", "raw", "--keep-days", wrong)
+
+
+def test_sweep_keeps_who_let_the_files_go_and_why(flow: Flow, run: Odf) -> None:
+    flow.register("load: -> raw")
+    flow.produce("load", "1")
+    flow.type("update dataflow.datastatus set status = 'RESUBMIT'")
+    flow.produce("load", "1")
+    flow.type("set session_replication_role = replica")  # a version is not changed otherwise
+    flow.type("update dataflow.data_manifest set published = published - interval '2 hours'")
+    run.text("sweep", "raw", "--keep-versions", "1", *WHO)
+    assert flow.psql.execute("select by, reason from dataflow.version_sweep").fetchall() == [("ada", "as agreed")]
+
+
+def test_sweep_asks_before_it_removes_many_folders(flow: Flow, run: Odf) -> None:
+    flow.register("load: -> raw")
+    for number in range(21):
+        attempt = claim(flow.ledger, "load", str(number))
+        left = Path(folder_of(str(flow.root / "raw"), attempt.dataid, attempt.claim_id))
+        left.mkdir(parents=True)
+        (left / "part-0").write_text("half")
+        fail(flow.ledger, attempt, "the disk was full")
+    now = ("sweep", "raw", "--failed-days", "0")
+    assert "this would remove the files of 21 folders of raw" in run.error(*now)
+    assert len(list((flow.root / "raw").rglob("part-0"))) == 21
+    assert len(run.json(*now, "--yes")["orphans"]) == 21
+    assert list((flow.root / "raw").rglob("part-0")) == []
 
 
 def test_heal_resubmits_what_a_crash_left(month: Flow, run: Odf) -> None:
@@ -331,10 +376,12 @@ def test_heal_resubmits_what_a_crash_left(month: Flow, run: Odf) -> None:
 
 
 def test_delete_run_removes_that_jobs_rows_alone(month: Flow, run: Odf) -> None:
-    assert run.json("delete-run", "average", "2024-01-14", "--dry-run")["chunks"]
-    assert "Deleted" in run.text("delete-run", "average", "2024-01-14", *WHO)
+    made = [{"datasetid": "delays", "dataid": "2024-01-14"}]
+    assert run.json("delete-run", "average", "2024-01-14", "--dry-run")["chunks"] == made, "what it read is not its own"
+    assert run.text("delete-run", "average", "2024-01-14", *WHO) == "Deleted delays/2024-01-14.\n"
+    assert newest_event(month)[2:] == (None, "ada", "as agreed")
     assert (month.status("delays/2024-01-14"), month.status("flights/2024-01-14")) == ("ABSENT", "READY")
-    assert "has no rows for 2024-01-14" in run.text("delete-run", "average", "2024-01-14")
+    assert "has made nothing for 2024-01-14" in run.text("delete-run", "average", "2024-01-14")
     assert "job nope is not registered" in run.error("delete-run", "nope", "1")
 
 
@@ -346,7 +393,8 @@ def test_a_scheduler_of_ones_own_begins_renews_and_ends_a_run(flow: Flow, run: O
         "load: -> raw", "clean: raw -> tidy", raw=Dataset(datasetid=DatasetId("raw")), tidy=flow.dataset("tidy")
     )
     flow.plan(load, ["9", "10"])
-    begun = run.json("job", "begin", "load", "--as", "cron", "--external-id", "nightly-7")
+    begun = run.json("job", "begin", "load", "--as", "cron", "--reason", "nightly", "--external-id", "nightly-7")
+    assert newest_event(flow)[2:] == ("RUNNING", "cron", "nightly")
     assert (begun["run_id"], begun["claims"][0]["dataid"]) == (1, "9")
     assert run.json("job", "renew", "1")["claims"][0]["lease_until"] > begun["claims"][0]["lease_until"]
     assert run.text("job", "end", "1", "--rows", "12") == "Run 1 has published raw version 1.\n"

@@ -166,6 +166,27 @@ def test_many_chunks_are_changed_only_with_a_yes() -> None:
     Act(by=None, reason="", dry_run=False, yes=True, json_wanted=False).confirm(700, "resubmit 700 chunks")
 
 
+def test_a_closed_pipe_is_no_answer(flow: Flow) -> None:
+    """Neither yes nor no: nobody read it to the end."""
+    flow.type(
+        "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)"
+        " select 'big', 'someone', n::text, 'OUT', 'READY' from generate_series(1, 10000) n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", "from opendataflow_dagster.cli.main import main; main()", "chunks", "big", "--list"],
+        env={**os.environ, "ODF_DATABASE_URL": flow.url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("dataid")
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 128
+
+
 # --- how it speaks
 
 
@@ -219,6 +240,6 @@ def test_a_time_can_be_given_as_how_long_ago(text: str, seconds: int) -> None:
 
 def test_a_time_can_be_given_by_the_local_clock() -> None:
     assert Moment().convert("2024-01-05 14:00", None, None) == datetime.fromisoformat("2024-01-05T14:00").astimezone()
-    for wrong in ("yesterday", "3 apples", "2024-13-01", "99999999999h", ""):
+    for wrong in ("yesterday", "3 apples", "2024-13-01", "99999999999h", "999999999d", ""):
         with pytest.raises(click.UsageError, match="is no time"):
             Moment().convert(wrong, None, None)

@@ -75,6 +75,18 @@ def test_the_report_as_json_has_answers_durations_throughput_and_sla(run: Odf) -
     answers = {one["dataid"]: [each["yes"] for each in one["answers"]] for one in found["failures"]["answers"]}
     assert answers["2024-01-12"] == [True, True, True, True, False]
     assert "cannot be written" in run.error("report", "-o", "/no/such/folder/report.html")
+    assert "choose one" in run.error("report", "--json", "-o", "report.json")
+
+
+def test_the_report_says_how_many_heat_maps_it_did_not_draw(flow: Flow) -> None:
+    flow.type("insert into dataflow.dataset (datasetid) select 'set_' || n from generate_series(1, 62) n")
+    flow.type(
+        "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)"
+        " select 'set_' || n, 'someone', '1', 'OUT', 'READY' from generate_series(1, 62) n"
+    )
+    page = Odf(url=flow.url).text("report", "-o", "-")
+    assert page.count("<figure>") == 60
+    assert "Not drawn: 2 more DataSets" in page
 
 
 def test_a_run_that_takes_longer_than_the_average_of_the_last_25_breaches_its_sla(flow: Flow) -> None:
@@ -135,11 +147,15 @@ def test_metrics_refuse_what_is_not_this_machine_or_cannot_be_written(run: Odf) 
     assert "is not this machine alone" in run.error("metrics", "--listen", "0.0.0.0:9187")
     assert "is no address" in run.error("metrics", "--listen", "here")
     assert "cannot be written" in run.error("metrics", "--textfile", "/no/such/folder/odf.prom")
+    for both in (["--json", "--textfile", "x"], ["--listen", "0", "--json"], ["--listen", "0", "--textfile", "x"]):
+        assert "choose one" in run.error("metrics", *both)
+    assert "--allow-remote goes with --listen" in run.error("metrics", "--allow-remote")
 
 
-def test_the_endpoint_answers_on_loopback_until_it_is_interrupted(month: Flow) -> None:
+@pytest.mark.parametrize(("address", "url"), [("0", "http://127.0.0.1:"), ("[::1]:0", "http://[::1]:")])
+def test_the_endpoint_answers_on_loopback_until_it_is_interrupted(month: Flow, address: str, url: str) -> None:
     process = subprocess.Popen(
-        [*ODF, "metrics", "--listen", "0"],
+        [*ODF, "metrics", "--listen", address],
         stdout=subprocess.PIPE,
         text=True,
         env={**environment(), "ODF_DATABASE_URL": month.url, "PYTHONUNBUFFERED": "1"},
@@ -147,9 +163,9 @@ def test_the_endpoint_answers_on_loopback_until_it_is_interrupted(month: Flow) -
     assert process.stdout is not None
     try:
         said = process.stdout.readline()
-        address = said.split(";")[0]
-        assert address.startswith("http://127.0.0.1:"), said
-        with urlopen(address, timeout=20) as answer:  # noqa: S310
+        shown = said.split(";")[0]
+        assert shown.startswith(url), said
+        with urlopen(shown, timeout=20) as answer:  # noqa: S310
             assert samples(answer.read().decode())["odf_chunks", ("flights", "READY")] == 20
     finally:
         process.send_signal(2)
@@ -219,6 +235,10 @@ def test_the_digest_is_posted_once_and_the_url_is_told_to_nobody(run: Odf, monke
         said = run.error("digest", "--webhook", exit_code=128)
         assert "did not take the message (HTTP 500)" in said
         assert "s3cret" not in said
+    monkeypatch.setenv("ODF_WEBHOOK_URL", "http://[s3cret")
+    said = run.error("digest", "--webhook", exit_code=128)
+    assert "did not take the message (ValueError)" in said
+    assert "s3cret" not in said
     monkeypatch.setenv("ODF_WEBHOOK_URL", "file:///etc/passwd")
     assert "is not set to an http or https url" in run.error("digest", "--webhook")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -59,6 +59,14 @@ def test_status_as_json_has_progress_pace_and_live_claims(run: Odf) -> None:
     assert delays["eta"] == pytest.approx(17 / delays["pace"] * 60, rel=1e-3)
     assert [one["dataid"] for one in found["running"]] == ["2024-01-14"]
     assert [one["datasetid"] for one in run.json("status", "--failed")["datasets"]] == ["delays", "flights"]
+
+
+def test_status_of_a_dataset_shows_the_limits_of_its_own_job_alone(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    run = Odf(url=flow.url)
+    run.text("pause", "load")
+    assert "job load is paused" in run.text("status", "raw")
+    assert "job load is paused" not in run.text("status", "tidy")
 
 
 def test_status_of_an_unknown_dataset_is_an_error(run: Odf) -> None:
@@ -320,6 +328,9 @@ def test_history_says_who_changed_what_and_why(run: Odf) -> None:
     assert all(one["locktype"] == "OUT" for one in run.json("history", "flights", "2024-01-01")["events"])
     assert any(one["locktype"] == "IN" for one in run.json("history", "flights", "2024-01-01", "--reads")["events"])
     assert "nothing ever happened to delays/nope" in run.error("history", "delays", "nope")
+    assert "there is no DataSet nods" in run.error("history", "nods")
+    assert "job nojob is not registered" in run.error("history", "--job", "nojob")
+    assert run.json("history", "empty")["events"] == []
     assert "is shown whole" in run.error("history", "delays", "2024-01-09", "--by", "ada")
 
 
@@ -328,7 +339,24 @@ def test_watch_in_a_pipe_prints_each_change_once(run: Odf, month: Flow) -> None:
     lines = run.text("watch", "--looks", "1", "--json").splitlines()
     assert len(lines) == 10
     assert '"new_status": "' in lines[-1]
-    assert run("watch", "--every", "0").exit_code == 64
+    for wrong in ("0", "nan", "inf"):
+        assert "--every" in run.error("watch", "--every", wrong, "--looks", "2")
+
+
+def test_watch_shows_a_change_that_was_made_earlier_and_committed_later(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["1", "2", "3"])
+    hold = "update dataflow.datastatus set status = 'HOLD' where dataid = '{}'"
+    with psycopg.connect(flow.url) as slow:
+        slow.execute(hold.format("1").encode())
+        flow.type(hold.format("2"))
+        pauses: Iterator[Callable[[], object]] = iter([slow.commit, lambda: flow.type(hold.format("3"))])
+        monkeypatch.setattr("opendataflow_dagster.cli.watch.time.sleep", lambda _: next(pauses)())
+        said = Odf(url=flow.url).text("watch", "--looks", "3")
+    assert [line.split()[2] for line in said.splitlines() if "HOLD" in line] == ["raw/2", "raw/1", "raw/3"]
+    assert len(said.splitlines()) == 6
 
 
 def test_watch_on_a_terminal_shows_the_status(run: Odf, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def hold(act: Act, **chosen_by: Any) -> None:
     """
     from opendataflow_dagster.protocol.hold import hold as verb
 
-    _change(act, "hold", "Held", "was not on hold before", verb, chosen_by)
+    _change(act, "hold", "Held", "was on hold before", verb, chosen_by)
 
 
 @click.command()
@@ -46,7 +46,7 @@ def unhold(act: Act, **chosen_by: Any) -> None:
     """
     from opendataflow_dagster.protocol.hold import unhold as verb
 
-    _change(act, "unhold", "Gave back", "was on hold", verb, chosen_by)
+    _change(act, "unhold", "Gave back", "was not on hold", verb, chosen_by)
 
 
 @click.command()
@@ -61,7 +61,7 @@ def skip(act: Act, **chosen_by: Any) -> None:
     """
     from opendataflow_dagster.protocol.hold import skip as verb
 
-    _change(act, "skip", "Skipped", "was not skipped before", verb, chosen_by)
+    _change(act, "skip", "Skipped", "was skipped before", verb, chosen_by)
 
 
 @click.command()
@@ -78,13 +78,16 @@ def cancel(act: Act, run_id: int | None, **chosen_by: Any) -> None:
     """
     from opendataflow_dagster.protocol.cancel import cancel as verb
     from opendataflow_dagster.protocol.cancel import cancel_run
+    from opendataflow_dagster.protocol.runs import runs
 
     if run_id is None:
-        _change(act, "cancel", "Cancelled", "was running", verb, chosen_by)
+        _change(act, "cancel", "Cancelled", "was not running", verb, chosen_by)
         return
     if any(chosen_by.values()):
         raise InvalidInput("give --run or chunks, not both")
     with act.ledger() as ledger:
+        (found,) = runs(ledger, run_ids=[run_id])
+        act.confirm(found.holds, f"cancel run {run_id} of {found.jobid}, which holds {found.holds:,} chunks")
         done = cancel_run(ledger, run_id, by=ledger.actor, reason=act.reason)
     held = f", which held {spoken(done)}" if done else ", which held nothing"
     act.report({"chunks": done, "run_id": run_id}, f"Cancelled run {run_id}{held}.")

@@ -122,8 +122,8 @@ def _post(text: str) -> None:
     url = os.environ.get(WEBHOOK_VARIABLE, "")
     if not url.startswith(("https://", "http://")):
         raise InvalidInput(f"{WEBHOOK_VARIABLE} is not set to an http or https url; set it to that of your webhook")
-    request = Request(url, json.dumps({"text": text}).encode(), {"Content-Type": "application/json"})  # noqa: S310
     try:
+        request = Request(url, json.dumps({"text": text}).encode(), {"Content-Type": "application/json"})  # noqa: S310
         urlopen(request, timeout=10).close()  # noqa: S310
     except HTTPError as error:
         problem = f"HTTP {error.code}"

@@ -3,13 +3,15 @@
 0          it worked, or the answer is yes
 1          the answer is no
 64         the command was written wrongly
-128 ...    it failed; each error has its own code (model/errors.py)
+128 ...    it failed, was interrupted, or nobody read it to the end; each error has its own code (model/errors.py)
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import os
+import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
@@ -67,7 +69,7 @@ class OdfGroup(LazyGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _usage_exit():
+            with _usage_exit(), _whole_output():
                 return super().invoke(ctx)
         except (click.exceptions.Exit, click.ClickException):
             raise
@@ -77,7 +79,9 @@ class OdfGroup(LazyGroup):
             # Not click's 1, which says "the answer is no".
             _end(ctx, "interrupted; nothing more was done", FAILURE_EXIT)
         except BrokenPipeError:
-            raise
+            # Nobody read it to the end; click's 1 would be an answer. What Python still holds must not be tried again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(FAILURE_EXIT)
         except Exception as error:
             # Its text was not written by us and may hold a secret: only who asks for it sees it.
             name = type(error).__name__
@@ -91,6 +95,15 @@ def _usage_exit() -> Iterator[None]:
     except click.UsageError as error:
         error.show()
         raise click.exceptions.Exit(USAGE_EXIT) from error
+
+
+@contextlib.contextmanager
+def _whole_output() -> Iterator[None]:
+    """A pipe that was closed is found here, not when Python ends."""
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
 
 
 def _end(ctx: click.Context, sentence: str, exit_code: int) -> NoReturn:

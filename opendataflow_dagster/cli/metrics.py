@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,10 @@ def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_
       odf metrics --textfile /var/lib/node_exporter/odf.prom
       odf metrics --listen 9187
     """
+    if sum((textfile is not None, listen is not None, json_wanted)) > 1:
+        raise InvalidInput("--textfile, --listen and --json are three ways to say it; choose one")
+    if allow_remote and listen is None:
+        raise InvalidInput("--allow-remote goes with --listen; add it, or leave it out")
     if listen is not None:
         host, port = _address(listen, allow_remote)
         _serve(host, port)
@@ -124,7 +129,7 @@ def _registry(look: Any) -> Any:
 
 def _serve(host: str, port: int) -> None:
     from threading import Thread
-    from wsgiref.simple_server import WSGIRequestHandler, make_server
+    from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
     from prometheus_client import make_wsgi_app
     from prometheus_client.core import GaugeMetricFamily as Gauge
@@ -132,6 +137,9 @@ def _serve(host: str, port: int) -> None:
     class Quiet(WSGIRequestHandler):
         def log_message(self, *_: object) -> None:
             pass
+
+    class Server(WSGIServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
     with open_ledger() as ledger:
 
@@ -143,11 +151,12 @@ def _serve(host: str, port: int) -> None:
                 return [Gauge("odf_up", "The ledger answers.", value=0)]
 
         try:
-            server = make_server(host, port, make_wsgi_app(_registry(look)), handler_class=Quiet)
+            server = make_server(host, port, make_wsgi_app(_registry(look)), Server, Quiet)
         except OSError as error:
             raise InvalidInput(f"cannot listen on {host}:{port} ({error.strerror}); give another port") from None
         with server:
-            output.say(f"http://{host}:{server.server_port}/metrics; Ctrl-C ends it")
+            shown = f"[{host}]" if ":" in host else host
+            output.say(f"http://{shown}:{server.server_port}/metrics; Ctrl-C ends it")
             # Beside us: wsgiref takes a Ctrl-C in the middle of an answer for an error of the answer.
             serving = Thread(target=server.serve_forever)
             serving.start()

@@ -41,7 +41,7 @@ class Act:
     def ledger(self) -> Iterator[Ledger]:
         """In a dry run every verb does its work in a transaction that is rolled back: what it says is what would
         happen, refusals included."""
-        with open_ledger(by=self.by, rehearsal=self.dry_run) as ledger:
+        with open_ledger(by=self.by, reason=self.reason, rehearsal=self.dry_run) as ledger:
             yield ledger
 
     def confirm(self, count: int, what: str) -> None:
@@ -64,7 +64,9 @@ def acts(function: Callable[..., _R]) -> Callable[..., _R]:
     """The command changes something: it gets the options for that, collected as its first argument `act`."""
 
     @as_json
-    @click.option("--yes", "-y", is_flag=True, help=f"Do not ask, even if more than {WIDE} chunks change.")
+    @click.option(
+        "--yes", "-y", is_flag=True, help=f"Do not ask, even if more than {WIDE} chunks change or folders go."
+    )
     @click.option("--reason", default="", help="Why; stored in the history.")
     @click.option("--as", "by", metavar="NAME", help="Who acts, for the history. Default: the login.")
     @click.option("--dry-run", is_flag=True, help="Say what would happen, and change nothing.")
@@ -76,11 +78,11 @@ def acts(function: Callable[..., _R]) -> Callable[..., _R]:
 
 
 @contextmanager
-def open_ledger(*, by: str | None = None, rehearsal: bool = False) -> Iterator[Ledger]:
+def open_ledger(*, by: str | None = None, reason: str = "", rehearsal: bool = False) -> Iterator[Ledger]:
     from opendataflow_dagster.ledger.database import Ledger
     from opendataflow_dagster.ledger.settings import database_url
 
-    with Ledger(database_url(), actor=by, rehearsal=rehearsal) as ledger:
+    with Ledger(database_url(), actor=by, reason=reason, rehearsal=rehearsal) as ledger:
         yield ledger
 
 

@@ -27,7 +27,7 @@ them in UTC, durations in seconds, and names in full.
 | 2 | `odf run`: never ready, because attempts are exceeded |
 | 3 | `odf run`: not scheduled, because the Job is paused |
 | 64 | the command was written wrongly, or names something that is not there |
-| 128 | it failed, or was interrupted |
+| 128 | it failed, was interrupted, or its output was not read to the end |
 | 129 | the claim was lost |
 | 130 | the manifest is not valid |
 | 131 | the state machine has no such arrow |

@@ -13,15 +13,16 @@ from . import output
 from .arguments import Moment
 from .options import as_json, open_ledger
 
+_FILE = "odf-report.html"
 #: So many heat-maps are drawn, those with the most failures first; the table has all DataSets.
 _HEAT_MAPS = 60
 
 
 @click.command()
-@click.option("--output", "-o", "target", default="odf-report.html", show_default=True, help="The file; - prints it.")
+@click.option("--output", "-o", "target", metavar="FILE", help=f"- prints it. Default: {_FILE}")
 @click.option("--since", type=Moment(), help="Only failures since then: a time, or 24h.")
 @as_json
-def report(target: str, since: datetime | None, json_wanted: bool) -> None:
+def report(target: str | None, since: datetime | None, json_wanted: bool) -> None:
     """Write one HTML page that needs nothing else: heat-maps, what failed and why, durations, throughput, SLA.
 
     \b
@@ -34,6 +35,9 @@ def report(target: str, since: datetime | None, json_wanted: bool) -> None:
 
     from .report_page import page
 
+    if json_wanted and target is not None:
+        raise InvalidInput("--json prints, and --output writes the page; choose one")
+    target = target or _FILE
     with open_ledger() as ledger:
         looked, bad = figures(ledger), failures(ledger, since=since)
         took, hours = durations(ledger), throughput(ledger)
@@ -44,8 +48,9 @@ def report(target: str, since: datetime | None, json_wanted: bool) -> None:
             )
             return
         worst = sorted(looked.glance.datasets, key=lambda one: (-one.counts.get("FAILED", 0), one.datasetid))
-        maps = heat(ledger, [one.datasetid for one in worst[:_HEAT_MAPS] if one.chunks])
-    text = page(looked, bad, took, hours, maps)
+        drawable = [one.datasetid for one in worst if one.chunks]
+        maps = heat(ledger, drawable[:_HEAT_MAPS])
+    text = page(looked, bad, took, hours, maps, len(drawable) - len(maps))
     if target == "-":
         click.echo(text)
         return

@@ -50,12 +50,17 @@ def page(
     durations: Sequence[Duration],
     hours: Sequence[Hour],
     maps: Mapping[DatasetId, Sequence[tuple[str, str | None]]],
+    undrawn: int,
 ) -> str:
+    """`undrawn`: so many DataSets have no heat-map here."""
     now = datetime.now(UTC)
     parts = [
         _cards(figures, failures),
         _datasets(figures, now),
-        "<h2>Heat-maps</h2>" + _key() + "".join(_map(name, chunks) for name, chunks in maps.items()),
+        "<h2>Heat-maps</h2>"
+        + _key()
+        + "".join(_map(name, chunks) for name, chunks in maps.items())
+        + _undrawn(undrawn),
         _failures(failures, now),
         _hours(hours),
         _durations(durations),
@@ -126,6 +131,10 @@ def _map(name: str, chunks: Sequence[tuple[str, str | None]]) -> str:
         f'<svg role="img" aria-label="{escape(name)}" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
         f"{drawn}</svg>{first} to {last}, {len(chunks):,} chunks{several}</figure>"
     )
+
+
+def _undrawn(count: int) -> str:
+    return f"<p>Not drawn: {count:,} more DataSets, which have fewer failures; see odf chunks.</p>" if count else ""
 
 
 def _failures(failures: Failures, now: datetime) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -40,8 +39,6 @@ def chosen(
     chunks: Sequence[str],
     statuses: Sequence[str],
     everything: bool,
-    since: datetime | None = None,
-    until: datetime | None = None,
 ) -> list[ChunkKey]:
     """With --job the first word is a dataid, too."""
     from opendataflow_dagster.protocol.select import Selection, keys
@@ -55,8 +52,6 @@ def chosen(
         jobid=jobid,
         words=chunks,
         statuses=[word.upper() for word in statuses] or None,
-        since=since,
-        until=until,
     )
     if not chunks and not wanted.filters and not everything:
         raise InvalidInput(f"say which chunks of {datasetid or jobid}: name them, give a range A..B, or say --all")

@@ -41,12 +41,12 @@ def status(datasets: tuple[str, ...], only_failed: bool, json_wanted: bool) -> N
         if (not datasets or one.datasetid in datasets) and (not only_failed or one.counts.get("FAILED"))
     ]
     running = [one for one in glance.running if not datasets or one.datasetid in datasets]
+    jobs = {one.jobid for one in shown}
+    limits = [one for one in glance.controls if one.jobid in jobs]
     if json_wanted:
-        jobs = {one.jobid for one in shown}
-        limits = [one for one in glance.controls if one.jobid in jobs]
         output.print_json({"datasets": [as_object(one) for one in shown], "limits": limits, "running": running})
     else:
-        show(shown, list(glance.controls), running)
+        show(shown, limits, running)
 
 
 def show(datasets: list[DatasetStatus], controls: list[Control], running: list[Running]) -> None:

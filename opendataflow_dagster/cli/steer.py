@@ -37,7 +37,7 @@ def throttle(act: Act, jobid: str, concurrency: int | None) -> None:
     """
     from opendataflow_dagster.protocol.throttle import throttle as verb
 
-    said = "any number of chunks" if concurrency is None else f"at most {concurrency} chunks"
+    said = "Any number of chunks" if concurrency is None else f"At most {concurrency} chunks"
     _steer(
         act, jobid, f"{said} of {jobid} run at a time", lambda ledger, **how: verb(ledger, jobid, concurrency, **how)
     )
@@ -55,7 +55,7 @@ def pause(act: Act, jobid: str) -> None:
     """
     from opendataflow_dagster.protocol.throttle import pause as verb
 
-    _steer(act, jobid, f"{jobid} is paused", lambda ledger, **how: verb(ledger, jobid, **how))
+    _steer(act, jobid, f"Job {jobid} is paused", lambda ledger, **how: verb(ledger, jobid, **how))
 
 
 @click.command()
@@ -70,7 +70,7 @@ def resume(act: Act, jobid: str) -> None:
     """
     from opendataflow_dagster.protocol.throttle import resume as verb
 
-    _steer(act, jobid, f"{jobid} goes on", lambda ledger, **how: verb(ledger, jobid, **how))
+    _steer(act, jobid, f"Job {jobid} goes on", lambda ledger, **how: verb(ledger, jobid, **how))
 
 
 def _steer(act: Act, jobid: str, sentence: str, verb: Callable[..., bool]) -> None:
@@ -80,4 +80,4 @@ def _steer(act: Act, jobid: str, sentence: str, verb: Callable[..., bool]) -> No
         changed = verb(ledger, by=ledger.actor, reason=act.reason)
         now = output.jsonable(room(ledger, jobid))
     before = "" if changed else " It was so before."
-    act.report({"jobid": jobid, "changed": changed, "room": now}, f"{sentence[0].upper()}{sentence[1:]}.{before}")
+    act.report({"jobid": jobid, "changed": changed, "room": now}, f"{sentence}.{before}")

@@ -7,14 +7,20 @@ from datetime import timedelta
 import click
 
 from . import output
+from .arguments import Number
 from .options import Act, acts
+
+# Three centuries; Postgres and Python can still reckon with that.
+_DAYS = Number(max=100_000)
 
 
 @click.command()
 @click.argument("datasetid", metavar="DATASET")
-@click.option("--keep-versions", type=int, metavar="N", help="The newest N versions of each chunk stay.")
-@click.option("--keep-days", type=float, metavar="DAYS", help="What was current within so many days stays.")
-@click.option("--failed-days", type=float, default=7.0, show_default=True, metavar="DAYS", help="Failed attempts stay.")
+@click.option(
+    "--keep-versions", type=click.IntRange(max=1_000_000), metavar="N", help="The newest N versions of each chunk stay."
+)
+@click.option("--keep-days", type=_DAYS, metavar="DAYS", help="What was current within so many days stays.")
+@click.option("--failed-days", type=_DAYS, default=7.0, show_default=True, metavar="DAYS", help="Failed attempts stay.")
 @acts
 def sweep(act: Act, datasetid: str, keep_versions: int | None, keep_days: float | None, failed_days: float) -> None:
     """Remove the files of old versions, and of attempts that did not become one.
@@ -36,5 +42,9 @@ def sweep(act: Act, datasetid: str, keep_versions: int | None, keep_days: float 
         failed=timedelta(days=failed_days),
     )
     with act.ledger() as ledger:
-        done = verb(ledger, datasetid, retention, by=act.by or ledger.actor, dry_run=act.dry_run)
+        if not act.yes and not act.dry_run:
+            would = verb(ledger, datasetid, retention, by=ledger.actor, dry_run=True)
+            folders = len(would.versions) + len(would.orphans)
+            act.confirm(folders, f"remove the files of {folders:,} folders of {datasetid}")
+        done = verb(ledger, datasetid, retention, by=ledger.actor, dry_run=act.dry_run)
     act.report(output.jsonable(done), str(done))

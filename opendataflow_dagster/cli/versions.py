@@ -83,4 +83,4 @@ def delete_run(act: Act, jobid: str, dataid: str) -> None:
 
     with act.ledger() as ledger:
         done = verb(ledger, jobid, dataid, by=ledger.actor, reason=act.reason)
-    act.report({"chunks": done}, f"Deleted {spoken(done)}." if done else f"{jobid} has no rows for {dataid}.")
+    act.report({"chunks": done}, f"Deleted {spoken(done)}." if done else f"{jobid} has made nothing for {dataid}.")

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
 
 from . import output
+from .arguments import Number
 from .options import as_json, open_ledger
 
 if TYPE_CHECKING:
     from opendataflow_dagster.ledger.chunks import Event
     from opendataflow_dagster.ledger.database import Ledger
 
+#: So long a transaction may be open, and its changes are still seen.
+_GRACE = timedelta(minutes=1)
+_ALL = 2**31 - 1
+
 
 @click.command()
-@click.option("--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(min=0.1), help="Seconds.")
+@click.option("--every", "seconds", default=2.0, show_default=True, type=Number(min=0.1, max=86_400), help="Seconds.")
 @click.option("--looks", type=click.IntRange(min=1), help="End after so many looks. Default: until Ctrl-C.")
 @as_json
 def watch(seconds: float, looks: int | None, json_wanted: bool) -> None:
@@ -46,7 +52,8 @@ class _Follower:
     def __init__(self, ledger: Ledger, json_wanted: bool) -> None:
         self._ledger = ledger
         self._json = json_wanted
-        self._last = 0
+        self._since: datetime | None = None
+        self._seen: set[int] = set()
         self._lines = json_wanted or not output.is_terminal()
 
     def look(self) -> None:
@@ -63,17 +70,22 @@ class _Follower:
         glance_of(glance)
 
     def _new_events(self) -> None:
-        from datetime import UTC, datetime, timedelta
-
+        """The last ten, and then whatever is new. Who was earlier may commit later: each look goes back a little, and
+        what was seen is not said again. The times are the ledger's own."""
         from opendataflow_dagster.protocol.history import recent
 
-        # The hour bounds the search; the number says what is new.
-        since = datetime.now(UTC) - timedelta(hours=1)
-        found = recent(self._ledger, since=since, after=self._last, count=10_000 if self._last else 10)
-        for event in reversed(found):
+        if self._since is None:
+            self._since = datetime.now(UTC) - timedelta(hours=1)
+            shown = recent(self._ledger, since=self._since, count=10)
+            self._since = shown[0].at - _GRACE if shown else self._since
+            self._seen = {one.event_id for one in recent(self._ledger, since=self._since, count=_ALL)}
+        else:
+            found = recent(self._ledger, since=self._since, count=_ALL)
+            shown = [one for one in found if one.event_id not in self._seen]
+            self._since = max([self._since, *(one.at - _GRACE for one in found)])
+            self._seen = {one.event_id for one in found if one.at >= self._since}
+        for event in reversed(shown):
             click.echo(json.dumps(output.jsonable(event), ensure_ascii=False) if self._json else _line(event))
-        if found:
-            self._last = found[0].event_id
 
 
 def _line(event: Event) -> str:

@@ -79,6 +79,7 @@ class Ledger:
         url: str,
         *,
         actor: str | None = None,
+        reason: str = "",
         connections: int = 4,
         patience: timedelta = timedelta(seconds=10),
         rehearsal: bool = False,
@@ -89,8 +90,11 @@ class Ledger:
         self._stage: Connection | None = None
         self._on_stage = RLock()
         self.actor = actor or f"{getpass.getuser()}@{socket.gethostname()}"
-        if not is_storable(self.actor):
-            raise InvalidInput(_unstorable("the name of who acts"))
+        for what, text in (("the name of who acts", self.actor), ("the reason", reason)):
+            if not is_storable(text):
+                raise InvalidInput(_unstorable(what))
+        #: What the history says of changes that have no reason of their own.
+        self._reason = reason
         #: Jobs whose inputs have files, which a claim must look at before its transaction ends. Only a memory, to
         #: save the others a round trip.
         self.jobs_with_files: set[str] = set()
@@ -131,7 +135,7 @@ class Ledger:
         what it says of changes that have none of their own."""
         with self._connection() as connection, connection.transaction():
             if actor is not None or reason:
-                Transaction(connection).rows("act_as", actor=actor or self.actor, reason=reason or "")
+                Transaction(connection).rows("act_as", actor=actor or self.actor, reason=reason or self._reason)
             yield Transaction(connection)
 
     @contextmanager
@@ -182,7 +186,10 @@ class Ledger:
         # while the tables were empty must not read them all later.
         connection.execute("set plan_cache_mode = force_generic_plan")
         connection.execute("set enable_seqscan = off")
-        connection.execute("select set_config('dataflow.actor', %s, false)", (self.actor,))
+        connection.execute(
+            "select set_config('dataflow.actor', %s, false), set_config('dataflow.reason', %s, false)",
+            (self.actor, self._reason),
+        )
 
     def _in_our_words(self, error: psycopg.Error) -> OpenDataFlowError:
         said = error.diag.message_primary or str(error).strip() or type(error).__name__
@@ -216,6 +223,11 @@ class Ledger:
             return InvalidInput(f"a number is too large to be stored ({said}); give a smaller one")
         if isinstance(error, errors.UntranslatableCharacter | errors.InvalidTextRepresentation) or "NUL" in said:
             return InvalidInput(_unstorable("a text"))
+        if isinstance(error, errors.QueryCanceled | errors.DiskFull | errors.OutOfMemory):
+            return LedgerUnavailable(
+                f"the ledger at {self._server} could not finish a statement ({_one_line(said)}); give it more time or "
+                f"room, then try again: nothing was half-written"
+            )
         if isinstance(
             error, psycopg.OperationalError | errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow
         ):

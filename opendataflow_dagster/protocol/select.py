@@ -79,13 +79,17 @@ def failed(
     return [Chunk(**row) for row in found]
 
 
+def require_dataset(transaction: Transaction, datasetid: DatasetId) -> None:
+    if not transaction.one("is_dataset", datasetid=datasetid)["found"]:
+        raise UnknownName(f"there is no DataSet {datasetid}; see them with: odf dataset list")
+
+
 def _datasets(transaction: Transaction, wanted: Selection) -> list[DatasetId]:
     if wanted.datasetid is not None and wanted.jobid is not None:
         raise InvalidInput("give a DataSet or a Job, not both")
     if wanted.datasetid is not None:
         datasetid = dataset_id(wanted.datasetid)
-        if not transaction.one("is_dataset", datasetid=datasetid)["found"]:
-            raise UnknownName(f"there is no DataSet {datasetid}; see them with: odf dataset list")
+        require_dataset(transaction, datasetid)
         return [datasetid]
     if wanted.jobid is None:
         raise InvalidInput("name a DataSet, or a Job with --job")

@@ -97,7 +97,7 @@ select r.run_id, r.jobid, r.runner, r.external_id, r.started, r.ended, r.outcome
 -- name: recent_events
 -- What happened lately, newest first.
 select e.* from dataflow.chunk_event e
- where e.at >= %(since)s and e.event_id > %(after)s
+ where e.at >= %(since)s
    and (%(datasetid)s::text is null or e.datasetid = %(datasetid)s)
    and (%(jobid)s::text is null or e.jobid = %(jobid)s)
    and (%(by)s::text is null or e.actor = %(by)s or e.login = %(by)s)
