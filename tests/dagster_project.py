@@ -61,7 +61,7 @@ class Project:
         tags = {"dagster/sensor_name": "readiness", "dagster/partition": dataids[0]}
         return self._run(job, tags, run_config(entry, dataids))
 
-    def launch_again(self, outcome: Outcome) -> Outcome:
+    def launch_again(self, outcome: Outcome, **tags: str) -> Outcome:
         """As a person executes a run again in the UI: with its tags and its configuration."""
         run = self.instance.get_run_by_id(outcome.run_id)
         assert run is not None
@@ -69,7 +69,7 @@ class Project:
         again = self.instance.create_run_for_job(
             self.definitions.resolve_job_def(run.job_name),
             run_config=run.run_config,
-            tags=run.tags,
+            tags={**run.tags, **tags},
             parent_run_id=run.run_id,
             root_run_id=run.run_id,
         )

@@ -184,6 +184,19 @@ def test_a_person_who_executes_a_run_of_the_sensor_again_resubmits_what_failed_i
     assert project.flow.status(f"raw/{day(2)}") == "READY"
 
 
+def test_a_run_that_is_executed_again_from_failure_makes_only_what_is_not_ready(project: Project) -> None:
+    bad = {day(2)}
+    project.build(source(bad))
+    failed = project.launch_as_sensor("raw", [day(1), day(2)])
+    bad.clear()
+
+    again = project.launch_again(failed, **{"dagster/is_resume_retry": "true"})
+
+    assert again.success
+    assert project.flow.chunk(f"raw/{day(1)}").version == 1
+    assert project.flow.chunk(f"raw/{day(2)}").version == 1
+
+
 def test_two_triggers_at_once_publish_one_version(project: Project) -> None:
     """The second comes while the first computes; it waits, and finds its request satisfied."""
     computing, second_is_there = threading.Event(), threading.Event()

@@ -15,12 +15,16 @@ _AUTOMATIC = (
     "dagster/from_automation_condition",
 )
 _BACKFILL = "dagster/backfill"
+#: "Re-execute from failure" in the UI, for the run's steps or for its assets.
+_FROM_FAILURE = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
+#: Before every version: what is READY has what was asked for, whenever it was made.
+_EVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trigger:
     by: str
-    #: When a person asked; None: it was no person.
+    #: When a person asked: what is READY since then is not made again. None: it was no person.
     requested: datetime | None
     #: The sensor or the backfill that started it.
     sensor: str | None = None
@@ -35,6 +39,8 @@ def trigger_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Trigger:
             by = f"dagster {tag.partition('/')[2]} {run.tags[tag]}"
             return Trigger(by=by, requested=None, sensor=run.tags.get("dagster/sensor_name"))
     name = run.tags.get("user", "dagster")
+    if again and any(run.tags.get(tag) == "true" for tag in _FROM_FAILURE):
+        return Trigger(by=f"{name} run {run.run_id}", requested=_EVER)
     if (backfill_id := run.tags.get(_BACKFILL)) and (backfill := instance.get_backfill(backfill_id)):
         asked = datetime.fromtimestamp(backfill.backfill_timestamp, UTC)
         return Trigger(by=f"{name} backfill {backfill_id}", requested=asked, backfill=backfill_id)
