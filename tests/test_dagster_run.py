@@ -17,6 +17,7 @@ from opendataflow_dagster import (
     daily,
     dataset,
     external_dataset,
+    like_previous,
     monthly,
     row_count,
     script_dataset,
@@ -375,6 +376,24 @@ def test_a_job_that_is_paused_and_limited_is_refused_and_its_run_ends(project: P
     done = project.launch_range("both", day(1), day(3))
 
     assert done.said.count("is paused since") == 3
+
+
+def test_a_chunk_is_compared_with_the_nearest_one_before_that_was_made_whatever_that_does_now(project: Project) -> None:
+    rows = {day(1): 100, day(2): 110, day(6): 10}
+
+    @dataset(partitions=DAYS, checks=[like_previous(rows_within=0.2)])
+    def steady(context: ChunkContext) -> DataFrame:
+        return context.spark.range(rows[context.dataid])
+
+    project.build(steady)
+
+    assert project.launch("steady", day(1)).success, "there is nothing to compare the first with"
+    assert project.launch("steady", day(2)).success
+    # Four days before it were never made, and the nearest that was is made anew.
+    project.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s", day(2))
+    assert "10 rows, before were 110 (-90.9%)" in project.launch("steady", day(6)).said
+    rows[day(1)] = 10
+    assert "10 rows, before were 100 (-90.0%)" in project.launch("steady", day(1)).said, "with its own version before"
 
 
 def test_inputs_of_all_chunks_and_of_a_month_are_read_as_one(project: Project) -> None:

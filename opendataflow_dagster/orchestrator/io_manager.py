@@ -21,12 +21,10 @@ from dagster._core.execution.context.system import StepExecutionContext
 from ..ledger.chunks import find, ready_versions
 from ..ledger.database import Ledger
 from ..ledger.reports import open_runs, what_can_run
-from ..model.checks import LikePrevious
 from ..model.errors import InvalidInput, InvalidManifest
 from ..model.ids import ChunkKey, DataId, DatasetId, RunId, dataset_id
 from ..model.job import Job
 from ..model.manifest import Manifest
-from ..model.partitions import previous_key
 from ..model.status import Status
 from ..model.verdict import Code
 from ..protocol.request import Requested, request
@@ -40,6 +38,7 @@ from .endings import end_badly
 from .events import EventWriter, Materialized, Origin, write_planned
 from .produce import Made, Outcome, Producer, patiently
 from .resources import LedgerResource, SparkResource
+from .table import follow
 from .trigger import Trigger, trigger_of
 
 if TYPE_CHECKING:
@@ -123,7 +122,8 @@ class DatasetIOManager(dg.ConfigurableIOManager):
             )
 
         satisfied = dict(asked_for(known, trigger.requested).satisfied)
-        producer = self._producer(work, ledger, run_id, events, step)
+        made: list[DataId] = []
+        producer = self._producer(work, ledger, run_id, events, step, made)
         outcome = producer.run([one for one in work.dataids if one not in satisfied])
         seen = set(work.dataids)
         while more := _came_meanwhile(work, ledger, step, trigger, seen):
@@ -134,22 +134,24 @@ class DatasetIOManager(dg.ConfigurableIOManager):
         satisfied |= _wait_for_others(work, ledger, outcome)
         for dataid, manifest in satisfied.items():
             events.add(_satisfied(work.entry, dataid, manifest))
+        if work.entry.declaration.table and made:
+            follow(ledger, self.spark.spark_session, work.entry.declaration, made, step.log)
         return outcome, len(satisfied)
 
     def _producer(
-        self, work: Work, ledger: Ledger, run_id: RunId, events: EventWriter, step: StepExecutionContext
+        self,
+        work: Work,
+        ledger: Ledger,
+        run_id: RunId,
+        events: EventWriter,
+        step: StepExecutionContext,
+        dataids: list[DataId],
     ) -> Producer:
+        """`dataids` gets each chunk that it has published."""
         declared = work.entry.declaration
 
-        def previous_rows(dataid: DataId) -> int | None:
-            if not any(isinstance(check, LikePrevious) for check in declared.checks):
-                return None
-            before = ChunkKey(datasetid=declared.datasetid, dataid=previous_key(declared.partitions, dataid) or dataid)
-            with ledger.statement() as statement:
-                found = ready_versions(statement, [before]).get(before)
-            return found.row_count if found else None
-
         def published(made: Made) -> None:
+            dataids.append(made.claim.dataid)
             events.add(
                 Materialized(
                     asset_key=work.entry.asset_key,
@@ -165,7 +167,6 @@ class DatasetIOManager(dg.ConfigurableIOManager):
             declaration=declared,
             root=work.entry.dataset.location or "",
             foreign=work.catalogue.foreign,
-            previous_rows=previous_rows,
             run_id=run_id,
             at_once=self.chunks_at_once or os.cpu_count() or 1,
             log=step.log,

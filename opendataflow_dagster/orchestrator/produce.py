@@ -37,6 +37,7 @@ from ..warehouse.session import interrupt, tag_thread
 from .chunk import ChunkContext, Inputs, frame_of
 from .declaration import Declaration, ReadForeign
 from .leases import Leases
+from .previous import previous_rows
 from .script import make_with_script
 
 if TYPE_CHECKING:
@@ -98,8 +99,6 @@ class Producer:
     #: Where its files go.
     root: str
     foreign: Mapping[DatasetId, ReadForeign]
-    #: Rows of the chunk before this one, for the check that compares them.
-    previous_rows: Callable[[DataId], int | None]
     run_id: RunId
     at_once: int
     log: Logger
@@ -225,7 +224,7 @@ class Producer:
             dataid=claim.dataid,
             claim_id=claim.claim_id,
             checks=declared.checks,
-            previous_rows=self.previous_rows(claim.dataid),
+            previous_rows=previous_rows(self.ledger, declared, claim.dataid),
             schema=declared.schema,
         )
 
