@@ -156,8 +156,11 @@ def test_a_job_is_added_and_set_with_its_policy_and_variables(registered: Flow, 
         "PAGER",
         "--ordered",
     ]
+    assert run.text("job", "add", "sum", *words, "--dry-run").endswith("In earnest: New: job sum.\n")
     assert run.json("job", "add", "sum", *words)["new"] == ["job sum"]
     assert run.json("job", "set", "sum", "--retry-on", "timeout", "--retry-delay", "5min")["changed"] == ["job sum"]
+    assert run.text("job", "set", "sum", "--retry-on", "timeout") == "1 as before.\n"
+    assert run.text("job", "set", "sum", "--max-attempts", "3", "--cascade") == "Changed: job sum.\n"
     found = run.json("job", "show", "sum")
     assert found["inputs"] == [{"datasetid": "delays", "mapping": "all"}]
     assert found["environment"] == {"MODE": "full", "PAGER": None}
@@ -183,6 +186,7 @@ def test_what_was_exported_is_imported_elsewhere_and_again_without_a_change(
     dry = elsewhere.text("job", "import", str(document), "--dry-run")
     assert dry == "Dry run, nothing was changed. In earnest: New: " + dry.partition("New: ")[2]
     assert len(elsewhere.json("job", "import", str(document))["new"]) == 5
+    assert elsewhere.text("job", "import", str(document)) == "5 as before.\n"
     assert elsewhere.text("job", "export") == document.read_text()
     again = elsewhere.json("dataset", "import", str(document))
     assert (again["new"], again["changed"], len(again["unchanged"])) == ([], [], 5)
@@ -331,6 +335,23 @@ def test_hourly_and_range_partitions_can_be_written_on_a_command_line(run: Odf) 
     assert run.json("dataset", "show", "h")["partitions"]["last"] == "2024-01-02-00:00"
     assert "range from 0 to 999" in run.text("dataset", "show", "r")
     assert run.json("dataset", "show", "m")["partitions"]["kind"] == "monthly"
+
+
+@pytest.mark.parametrize("words", [["dataset", "list"], ["job", "list"], ["heal"], ["dataset", "add", "x"]])
+def test_a_database_without_the_schema_is_one_sentence_with_the_next_step(empty_url: str, words: list[str]) -> None:
+    for json_wanted in ([], ["--json"]):
+        assert "run: odf schema install" in Odf(url=empty_url).error(*words, *json_wanted, exit_code=134)
+
+
+def test_a_run_by_hand_is_told_in_a_sentence_or_as_json(flow: Flow, run: Odf) -> None:
+    (load,) = flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw")))
+    flow.plan(load, ["1", "2"])
+    assert run.text("job", "begin", "load").startswith("Run 1 of load has claimed 1; the lease ends ")
+    assert run.text("job", "renew", "1").startswith("The lease now ends ")
+    ended = run.json("job", "end", "1", "--rows", "12")
+    assert (ended["run_id"], [(one["datasetid"], one["version"]) for one in ended["versions"]]) == (1, [("raw", 1)])
+    run.text("job", "begin", "load")
+    assert run.text("job", "fail", "2", "--reason", "disk full") == "Run 2 has failed: 2.\n"
 
 
 def test_db_shell_is_psql_on_the_ledger_and_has_its_exit_code(flow: Flow) -> None:

@@ -76,7 +76,8 @@ def verify(json_wanted: bool) -> None:
 
 
 @schema.command()
-def sql() -> None:
+@as_json
+def sql(json_wanted: bool) -> None:
     """Print the whole schema as SQL, without a database.
 
     \b
@@ -85,4 +86,7 @@ def sql() -> None:
     """
     from opendataflow_dagster.ledger import schema as ledger_schema
 
-    click.echo(ledger_schema.script(), nl=False)
+    if json_wanted:
+        print_json({"sql": ledger_schema.script()})
+    else:
+        click.echo(ledger_schema.script(), nl=False)
