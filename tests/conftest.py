@@ -117,7 +117,7 @@ def served(server: str, dagster_template: str, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """The path of a browser. Where there must be one, its absence is a failure: a test that is left out says nothing."""
+    """The path of a browser. Where there must be one, its absence is a failure: a test left out says nothing."""
     found = subprocess.run([ROOT / "bin" / "browser"], capture_output=True, text=True, check=False)
     if found.returncode == 77:
         pytest.skip(found.stderr.strip())

@@ -17,7 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
+
 from tests.dagster_project import Project, project_on
+from tests.pipelines.hold import VARIABLE, Hold
 
 ROOT = Path(__file__).parents[1]
 # For a machine that has much else to do; alone, everything takes a tenth of it.
@@ -30,6 +33,8 @@ class Server:
     project: Project
     #: A file with the name of a day makes that day of raw fail.
     bad: Path
+    #: Where the work on a day of raw waits.
+    hold: Hold
     environment: dict[str, str]
     log: Path
 
@@ -46,7 +51,13 @@ class Server:
     def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "dagster", *arguments]
         return subprocess.run(
-            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=120, check=False
+            command,
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
         )
 
     def backfill(self, assets: list[str], dataids: list[str]) -> str:
@@ -59,7 +70,33 @@ class Server:
         assert answer["__typename"] == "LaunchBackfillSuccess", answer
         return str(answer["backfillId"])
 
-    def wait_for(self, what: str, condition: Callable[[], bool]) -> None:
+    def launch(self, job: str, dataid: str) -> str:
+        """As the documentation says it; the id of the run."""
+        tags = f'{{"dagster/partition": "{dataid}"}}'
+        done = self.cli("job", "launch", "-f", "tests/pipelines/chain.py", "-j", job, "--tags", tags)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (run,) = self.project.instance.get_runs(
+            dg.RunsFilter(job_name=job, tags={"dagster/partition": dataid}), limit=1
+        )
+        return run.run_id
+
+    def wait_for_run(self, run_id: str) -> dg.DagsterRun:
+        self.wait_for(f"the end of run {run_id}", lambda: self._run(run_id).is_finished)
+        return self._run(run_id)
+
+    def _run(self, run_id: str) -> dg.DagsterRun:
+        found = self.project.instance.get_run_by_id(run_id)
+        assert found is not None
+        return found
+
+    def wait_for_backfill(self, backfill_id: str) -> None:
+        def over() -> bool:
+            found = self.project.instance.get_backfill(backfill_id)
+            return found is not None and found.status.value not in ("REQUESTED", "CANCELING", "FAILING")
+
+        self.wait_for(f"the end of backfill {backfill_id}", over)
+
+    def wait_for(self, what: str, condition: Callable[[], object]) -> None:
         """The daemon works in loops of seconds; there is nothing to be woken by."""
         until = time.monotonic() + PATIENCE_SECONDS
         while not condition():
@@ -72,6 +109,7 @@ class Server:
 def dagster_server(url: str, folder: Path, pipeline: Path) -> Iterator[Server]:
     port, home, bad, log = free_port(), folder / "dagster_home", folder / "bad", folder / "dagster.log"
     bad.mkdir()
+    hold = Hold(folder / "hold")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
         "PYTHONPATH": str(ROOT),
         "DAGSTER_HOME": str(home),
@@ -80,6 +118,7 @@ def dagster_server(url: str, folder: Path, pipeline: Path) -> Iterator[Server]:
         "ODF_SPARK_MASTER": "local[2]",
         "ODF_SPARK_CONF": '{"spark.sql.shuffle.partitions": "2"}',
         "ODF_TEST_BAD": str(bad),
+        VARIABLE: str(hold.folder),
         # Each run starts a Java; a short life is not worth optimising for.
         "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
@@ -88,7 +127,14 @@ def dagster_server(url: str, folder: Path, pipeline: Path) -> Iterator[Server]:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True
         )
-        server = Server(address=f"http://127.0.0.1:{port}", project=project, bad=bad, environment=environment, log=log)
+        server = Server(
+            address=f"http://127.0.0.1:{port}",
+            project=project,
+            bad=bad,
+            hold=hold,
+            environment=environment,
+            log=log,
+        )
         try:
             server.wait_for("the web server's answer", lambda: process.poll() is None and _answers(server))
             yield server
