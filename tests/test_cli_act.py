@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +14,6 @@ from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import ClaimLost
 from opendataflow_dagster.model.ids import DatasetId
-from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.partitions import RangePartitions, daily, static
 from opendataflow_dagster.protocol.claim import claim, claim_next
 from opendataflow_dagster.protocol.publish import publish
@@ -457,43 +455,3 @@ def test_job_fail_fails_what_the_run_holds_and_a_lost_claim_is_said(flow: Flow, 
     run.text("resubmit", "raw", "2")
     assert "cannot end load/2" in run.error("job", "end", "2", exit_code=129)
     assert "there is no run 77" in run.error("job", "renew", "77")
-
-
-# --- the outage that this system was born from
-
-
-def test_seven_hundred_jobs_fail_by_one_mount_and_one_command_heals_them_in_order(flow: Flow, run: Odf) -> None:
-    """100 lines of 7 Jobs each, a daily cycle; the mount goes away in the middle of the night."""
-    steps = "from generate_series(1, 100) l, generate_series(1, 7) s"
-    flow.type(f"insert into dataflow.dataset (datasetid) select 'set_' || l || '_' || s {steps}")
-    flow.type(
-        "insert into dataflow.job (jobid, itemtype, datasetid)"
-        f" select 'job_' || l || '_' || s, 'OUT', 'set_' || l || '_' || s {steps} union all"
-        f" select 'job_' || l || '_' || s, 'IN', 'set_' || l || '_' || s - 1 {steps} where s > 1"
-    )
-    flow.type(
-        "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, reason)"
-        " select datasetid, jobid, '2024-01-05', 'OUT', 'FAILED', 'exit code 1: cp: cannot stat /mnt/lake/'"
-        "        || jobid || '/2024-01-05.csv: Input/output error (attempt ' || length(jobid) || ')'"
-        " from dataflow.job where itemtype = 'OUT'"
-    )
-    began = time.monotonic()
-    found = run.json("why", "--failed", exit_code=1)
-    assert time.monotonic() - began < 2
-    assert [(one["count"], one["cause"]) for one in found["causes"]] == [
-        (700, "exit code 1: cp: cannot stat /mnt/lake/*: Input/output error (attempt N)")
-    ]
-
-    # The mount is repaired. One act:
-    assert len(run.json("resubmit", "--failed-since", "1h", "--yes", "--reason", "mount repaired")["chunks"]) == 700
-
-    order: list[str] = []
-    for step in range(1, 8):
-        for line in range(1, 101):
-            taken = claim_next(flow.ledger, f"job_{line}_{step}", 5)
-            order += [f"{one.jobid}" for one in taken]
-            for one in taken:
-                publish(flow.ledger, one, NewManifest(location=f"s3://lake/{one.claim_id}"))
-    assert len(order) == len(set(order)) == 700
-    assert run.text("why", "--failed") == "Nothing failed.\n"
-    assert all(one["progress"] == 1 for one in run.json("status")["datasets"])
