@@ -9,6 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from opendataflow_dagster import (
     ALL,
@@ -485,6 +486,42 @@ def test_an_external_chunk_without_a_manifest_is_read_as_declared_or_refused_wit
 
     assert not refused.success
     assert "external_dataset('unreadable', read=...)" in refused.said
+
+
+def test_skipped_inputs_that_pass_have_no_rows(project: Project) -> None:
+    months, short = monthly("2024-01-01", "2024-01-01"), daily("2024-01-01", "2024-01-02")
+
+    @dataset(partitions=short, skipped_input="passes", schema=StructType().add("id", "long", nullable=False))
+    def days(context: ChunkContext) -> DataFrame:
+        return context.spark.range(3)
+
+    @dataset(partitions=short, skipped_input="passes")
+    def bare(context: ChunkContext) -> DataFrame:
+        return context.spark.range(3)
+
+    @dataset(partitions=short)
+    def counted(days: DataFrame) -> DataFrame:
+        return days.groupBy().count()
+
+    @dataset(partitions=short)
+    def lost(bare: DataFrame) -> DataFrame:
+        return bare
+
+    @dataset(partitions=months, mapping={"days": within(months, short)}, checks=[row_count(3, 3)])
+    def month(days: DataFrame) -> DataFrame:
+        return days
+
+    project.build(days, bare, counted, lost, month)
+    project.launch("days", day(1))
+    for name in ("days", "bare"):
+        project.flow.type("insert into dataflow.datastatus values (%s, %s, %s, 'OUT', 'SKIPPED')", name, name, day(2))
+
+    assert project.launch("counted", day(2)).success
+    assert project.launch("month", day(1)).success
+    assert "declare the schema of bare" in project.launch("lost", day(2)).said
+
+    ((_, told),) = project.materializations("counted")
+    assert told["inputs"] == f"days/{day(2)}"
 
 
 def test_a_plain_asset_of_dagster_reads_chunks_through_the_same_io_manager(project: Project) -> None:

@@ -174,7 +174,8 @@ def fresh(column: str, within: timedelta) -> Fresh:
 def like_previous(rows_within: float) -> LikePrevious:
     """As many rows as the nearest chunk before it that was made, give or take this share.
 
-    0.2 allows 80 to 120 after 100. Where there is none (the first chunk, chunks without an order), the chunk's own version before counts.
+    0.2 allows 80 to 120 after 100. Where there is none (the first chunk, chunks without an order), the chunk's own
+    version before counts.
     """
     if not isinstance(rows_within, int | float) or isinstance(rows_within, bool) or not 0 <= rows_within < float("inf"):
         raise InvalidDefinition(f"like_previous: {rows_within!r} is no share; give a number such as 0.2 for 20 %")

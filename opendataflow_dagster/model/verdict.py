@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from .ids import ClaimId, DataId, DatasetId, JobId, ManifestId
+from .ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId
 
 
 class Question(StrEnum):
@@ -47,6 +47,10 @@ class InputVersion:
     dataid: DataId
     manifest_id: ManifestId | None
     version: int | None
+
+    @property
+    def chunk(self) -> ChunkKey:
+        return ChunkKey(datasetid=self.datasetid, dataid=self.dataid)
 
     def __str__(self) -> str:
         return f"{self.datasetid}/{self.dataid}" + (f" version {self.version}" if self.version else "")

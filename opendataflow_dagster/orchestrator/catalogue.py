@@ -11,6 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from zoneinfo import ZoneInfo
 
 import dagster as dg
+from pyspark.sql.types import StructType
 
 from ..model.checks import Accepted, Between, Fresh, Matches, NotNull, Unique
 from ..model.dataset import Dataset
@@ -46,6 +47,12 @@ class Catalogue:
     def made(self) -> list[tuple[Entry, Job]]:
         """Those that this project makes."""
         return [(one, one.job) for one in self.entries.values() if one.job is not None]
+
+    @property
+    def schemas(self) -> dict[DatasetId, StructType]:
+        return {
+            name: one.declaration.schema for name, one in self.entries.items() if one.declaration.schema is not None
+        }
 
     @property
     def foreign(self) -> dict[DatasetId, ReadForeign]:

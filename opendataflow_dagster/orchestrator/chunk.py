@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from logging import Logger
 from typing import TYPE_CHECKING
 
+from ..ledger.chunks import ready_versions
+from ..ledger.database import Ledger
 from ..model.claim import Claim
 from ..model.errors import InvalidInput, InvalidManifest
-from ..model.ids import DataId, DatasetId
+from ..model.ids import ChunkKey, DataId, DatasetId
 from ..model.verdict import InputVersion
 from ..warehouse import parquet
 from .declaration import Declaration, ReadForeign
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,15 @@ class ChunkContext:
     def inputs(self) -> tuple[InputVersion, ...]:
         """The chunks it is made from, each with the version that the claim has pinned."""
         return self.claim.inputs
+
+
+def skipped_inputs(ledger: Ledger, claim: Claim) -> frozenset[ChunkKey]:
+    """The inputs that were SKIPPED when they were claimed, and passed: no version, and nobody made them READY."""
+    without = [one.chunk for one in claim.inputs if one.manifest_id is None]
+    if not without:
+        return frozenset()
+    with ledger.statement() as statement:
+        return frozenset(without) - ready_versions(statement, without).keys()
 
 
 def frame_of(made: object, datasetid: DatasetId) -> DataFrame:
@@ -56,15 +68,27 @@ class Inputs:
     spark: SparkSession
     #: How to read what has no manifest.
     foreign: Mapping[DatasetId, ReadForeign]
+    #: The input chunks that were deliberately not produced, and the columns of DataSets that declare them.
+    skipped: frozenset[ChunkKey] = frozenset()
+    schemas: Mapping[DatasetId, StructType] = field(default_factory=dict)
 
     def frame(self, parameter: str, spark: SparkSession | None = None) -> DataFrame:
-        """All chunks of this input that the claim has, as one DataFrame."""
+        """All chunks of this input that the claim has, as one DataFrame; SKIPPED ones have no rows."""
         session = spark or self.spark
         (source,) = [one.datasetid for one in self.declaration.inputs if one.parameter == parameter]
         manifests = [one for one in self.claim.manifests if one.datasetid == source]
-        unknown = [one for one in self.claim.inputs if one.datasetid == source and one.manifest_id is None]
+        unknown = [
+            one
+            for one in self.claim.inputs
+            if one.datasetid == source and one.manifest_id is None and one.chunk not in self.skipped
+        ]
+        if not unknown and not manifests and source not in self.schemas:
+            raise InvalidInput(
+                f"{self.claim.jobid}/{self.claim.dataid} has no chunk of {source} to read (SKIPPED, or it needs none), "
+                f"and nobody knows its columns; declare the schema of {source}"
+            )
         if not unknown:
-            return parquet.read(session, manifests)
+            return parquet.read(session, manifests, None if manifests else self.schemas[source])
         if (read := self.foreign.get(source)) is None:
             raise InvalidManifest(
                 f"{unknown[0]} was made READY without a manifest, so nobody knows its files; announce it with one, "

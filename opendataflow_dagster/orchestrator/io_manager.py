@@ -167,6 +167,7 @@ class DatasetIOManager(dg.ConfigurableIOManager):
             declaration=declared,
             root=work.entry.dataset.location or "",
             foreign=work.catalogue.foreign,
+            schemas=work.catalogue.schemas,
             run_id=run_id,
             at_once=self.chunks_at_once or os.cpu_count() or 1,
             log=step.log,

@@ -34,7 +34,7 @@ from ..protocol.throttle import room
 from ..warehouse import parquet
 from ..warehouse.failures import cause, refuse_dead_session
 from ..warehouse.session import interrupt, tag_thread
-from .chunk import ChunkContext, Inputs, frame_of
+from .chunk import ChunkContext, Inputs, frame_of, skipped_inputs
 from .declaration import Declaration, ReadForeign
 from .leases import Leases
 from .previous import previous_rows
@@ -42,6 +42,7 @@ from .script import make_with_script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 # So many claimed chunks wait for each that is being made: claiming them together is cheaper, and a crash costs little.
 _AHEAD = 4
@@ -99,6 +100,7 @@ class Producer:
     #: Where its files go.
     root: str
     foreign: Mapping[DatasetId, ReadForeign]
+    schemas: Mapping[DatasetId, StructType]
     run_id: RunId
     at_once: int
     log: Logger
@@ -216,7 +218,14 @@ class Producer:
         context = ChunkContext(
             datasetid=declared.datasetid, dataid=claim.dataid, claim=claim, spark=self.spark, log=self.log
         )
-        inputs = Inputs(claim=claim, declaration=declared, spark=self.spark, foreign=self.foreign)
+        inputs = Inputs(
+            claim=claim,
+            declaration=declared,
+            spark=self.spark,
+            foreign=self.foreign,
+            skipped=skipped_inputs(self.ledger, claim),
+            schemas=self.schemas,
+        )
         made = declared.compute(inputs, context)
         return parquet.stage(
             frame_of(made, declared.datasetid),
