@@ -30,7 +30,6 @@ from opendataflow_dagster.model.ids import ChunkKey, DataId, DatasetId, JobId, d
 from opendataflow_dagster.model.job import Input, Job, ListedChunks, Policy
 from opendataflow_dagster.model.manifest import CheckResult, File, NewManifest
 from opendataflow_dagster.model.partitions import RangePartitions, StaticPartitions, TimePartitions, daily
-from opendataflow_dagster.model.status import parse_status
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.gate import gate
 from opendataflow_dagster.protocol.heal import heal
@@ -290,14 +289,6 @@ def test_any_text_is_refused_or_survives_the_whole_path_exactly(
 
 
 # ---- what is not known
-
-
-@pytest.mark.parametrize("word", ["", "ready", "READY ", "DONE", "NULL", "PÉNDING", "\x00"])
-def test_a_word_that_is_no_status_is_refused_with_the_words_there_are(word: str) -> None:
-    with pytest.raises(
-        UnknownName, match="is not a status; use one of PENDING, RUNNING, READY, FAILED, RESUBMIT, HOLD, SKIPPED"
-    ):
-        parse_status(word)
 
 
 def test_an_unknown_job_is_refused_by_every_verb(flow: Flow) -> None:

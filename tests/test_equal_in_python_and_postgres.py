@@ -64,7 +64,10 @@ def test_both_have_the_same_arrows(psql: psycopg.Connection) -> None:
 def test_every_arrow_typed_in_sql_is_taken_or_refused_as_the_table_says(psql: psycopg.Connection, old: Status) -> None:
     for new in Status:
         psql.execute(
-            "insert into dataflow.datastatus values ('arrows', 'j', %s, 'OUT', %s, now())", (f"{old}-{new}", old)
+            "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, held_status) "
+            "values ('arrows', 'j', %s, 'OUT', %s, %s)",
+            # A hold gives back what it held.
+            (f"{old}-{new}", old, new if old is Status.HOLD else None),
         )
         typed = "update dataflow.datastatus set status = %s where datasetid = 'arrows' and dataid = %s"
         if (old, new) in ARROWS or old is new:
@@ -77,6 +80,22 @@ def test_every_arrow_typed_in_sql_is_taken_or_refused_as_the_table_says(psql: ps
             expected = old
         kept = "select status from dataflow.datastatus where datasetid = 'arrows' and dataid = %s"
         assert one(psql, kept, f"{old}-{new}") == expected
+
+
+@pytest.mark.parametrize("held", Status)
+def test_from_hold_a_chunk_goes_to_what_it_was_or_runs_again_or_is_skipped(
+    psql: psycopg.Connection, held: Status
+) -> None:
+    psql.execute(
+        "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, held_status) "
+        "values ('holds', 'j', %s, 'OUT', 'HOLD', %s)",
+        (held, held),
+    )
+    for new in {Status.PENDING, Status.READY, Status.FAILED, Status.RUNNING} - {held}:
+        with pytest.raises(psycopg.Error, match=f"cannot go from HOLD to {new}"):
+            psql.execute("update dataflow.datastatus set status = %s where datasetid = 'holds'", (new,))
+    assert one(psql, "select status from dataflow.datastatus where datasetid = 'holds'") == "HOLD"
+    psql.execute("delete from dataflow.datastatus where datasetid = 'holds'")
 
 
 def test_a_refused_arrow_leaves_all_rows_of_its_statement_as_they_were(psql: psycopg.Connection) -> None:

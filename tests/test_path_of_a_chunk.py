@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
+from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.errors import ClaimLost, NoGo, UnknownName
+from opendataflow_dagster.model.ids import DatasetId
+from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.verdict import Code, Question
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.gate import gate
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, skip, unhold
-from opendataflow_dagster.protocol.publish import publish
+from opendataflow_dagster.protocol.publish import Made, publish, publish_many
 from opendataflow_dagster.protocol.release import abandon, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
@@ -108,6 +114,62 @@ def test_renewing_moves_the_lease(flow: Flow) -> None:
     (renewed,) = renew(flow.ledger, [taken])
     assert renewed.lease_until > taken.lease_until
     assert flow.chunk("raw/1").lease_until == renewed.lease_until
+
+
+ACTS_OF_A_HOLDER: dict[str, Callable[[Flow, Claim], object]] = {
+    "publish": lambda flow, mine: flow.publish(mine),
+    "renew": lambda flow, mine: renew(flow.ledger, [mine]),
+    "fail": lambda flow, mine: fail(flow.ledger, mine, "disk full"),
+    "abandon": lambda flow, mine: abandon(flow.ledger, [mine], "cancelled"),
+}
+
+
+@pytest.mark.parametrize("act", ACTS_OF_A_HOLDER)
+@pytest.mark.parametrize("lost_by", ["a lease that ran out", "a typed RESUBMIT"])
+def test_a_writer_that_lost_its_claim_does_nothing_to_the_newer_one(flow: Flow, lost_by: str, act: str) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.produce("load", "1")
+    stale = claim(flow.ledger, "clean", "1")
+    if lost_by == "a typed RESUBMIT":
+        flow.type("update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'tidy'")
+    else:
+        flow.type("update dataflow.datastatus set lease_until = now() - interval '1 s' where datasetid = 'tidy'")
+        assert heal(flow.ledger).resubmitted == (key("tidy/1"),)
+    newer = claim(flow.ledger, "clean", "1")
+    rows = "select to_jsonb(s)::text from dataflow.datastatus s order by 1"
+    before = flow.psql.execute(rows).fetchall()
+    with pytest.raises(ClaimLost, match=f"claim {stale.claim_id}"):
+        ACTS_OF_A_HOLDER[act](flow, stale)
+    assert flow.psql.execute(rows).fetchall() == before
+    flow.publish(newer)
+    assert (flow.chunk("tidy/1").status, flow.chunk("tidy/1").version) == ("READY", 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("load: -> raw", "load: -> raw, extra"), ("load: -> raw, extra", "load: -> raw")]
+)
+def test_a_chunk_is_published_as_it_was_claimed_although_the_outputs_of_its_job_changed_meanwhile(
+    flow: Flow, before: str, after: str
+) -> None:
+    flow.register(before)
+    taken = claim(flow.ledger, "load", "1")
+    flow.register(after)
+    flow.publish(taken)
+    assert {flow.status(f"{one}/1") for one in taken.outputs} == {"READY"}
+
+
+def test_of_many_manifests_the_good_are_published_and_the_others_come_back_with_what_is_wrong(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    first, second, third = claim_many(flow.ledger, "load", ["1", "2", "3"]).claims
+    flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = '3'")
+    made = [Made(claim=one, manifests={DatasetId("raw"): flow.manifest(one)}) for one in (first, second, third)]
+    made[1] = replace(made[1], manifests={DatasetId("raw"): NewManifest(location="/outside")})
+    published = publish_many(flow.ledger, [*made, made[0]])
+    assert [one.claim_id for one in published.versions] == [first.claim_id], "the one that was given twice, once"
+    assert published.lost == (third,)
+    assert [one.claim for one in published.misfits] == [second]
+    assert "raw/2: /outside lies outside of the root" in str(published.misfits[0].error)
+    assert flow.status("raw/2") == "RUNNING", "it can be published yet"
 
 
 def test_an_abandoned_chunk_runs_again_up_to_the_attempt_cap(flow: Flow) -> None:

@@ -13,13 +13,15 @@ import pytest
 from opendataflow_dagster.ledger import chunks
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.errors import NoGo
+from opendataflow_dagster.model.errors import InvalidManifest, NoGo
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import ALL, ListedChunks, Policy, within
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.partitions import daily, hourly
 from opendataflow_dagster.model.verdict import CODES, Answer, Code, Question, Verdict
+from opendataflow_dagster.protocol.announce import announce
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
+from opendataflow_dagster.protocol.force import force
 from opendataflow_dagster.protocol.gate import gate
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, skip
@@ -27,7 +29,9 @@ from opendataflow_dagster.protocol.publish import publish
 from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.resubmit import resubmit
+from opendataflow_dagster.protocol.script import ELSEWHERE
 from tests.factories import Flow, job, key
+from tests.invariants import assert_invariants
 
 
 @pytest.fixture
@@ -76,6 +80,11 @@ def assert_go(flow: Flow, jobid: str, dataid: str) -> Claim:
     assert asked.go, str(asked)
     assert [one.question for one in asked.answers] == list(Question)
     return claim(flow.ledger, jobid, dataid)
+
+
+def assert_no_claim(flow: Flow, jobid: str, dataid: str, word: str) -> None:
+    """Others of the Job may run; this one may not."""
+    assert word in str(ask_and_claim(flow, jobid, dataid))
 
 
 def rows_of_chunks(flow: Flow) -> list[tuple[object, ...]]:
@@ -232,6 +241,69 @@ def test_a_chunk_of_a_strictly_ordered_job_waits_for_its_turn(flow: Flow) -> Non
     resubmit(flow.ledger, [key("raw/9")], by="ada")
     flow.produce("load", "9")
     assert_go(flow, "load", "10")
+
+
+def one_at_a_time(flow: Flow, jobid: str) -> list[str]:
+    """In which order the chunks of a strictly ordered Job are granted: never two at once."""
+    order: list[str] = []
+    while taken := claim_next(flow.ledger, jobid, 10):
+        assert_invariants(flow.psql)
+        order += [one.dataid for one in taken]
+        assert claim_next(flow.ledger, jobid, 10) == []
+        flow.publish(taken[0])
+    return order
+
+
+def test_a_strictly_ordered_job_is_granted_one_chunk_at_a_time_although_the_earlier_one_came_later(flow: Flow) -> None:
+    flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
+    for dataid in ("10", "9", "2"):
+        flow.produce("load", dataid)
+    assert_invariants(flow.psql)
+    assert_no_claim(flow, "clean", "10", "it is the turn of its chunk 2")
+    assert one_at_a_time(flow, "clean") == ["2", "9", "10"]
+
+
+def test_a_strictly_ordered_job_that_was_planned_backwards_runs_forwards(flow: Flow) -> None:
+    (load,) = flow.register(job("load: -> raw", Policy(ordered=True)))
+    for dataid in ("10", "9", "2"):
+        flow.plan(load, [dataid])
+    assert one_at_a_time(flow, "load") == ["2", "9", "10"]
+
+
+def test_a_strictly_ordered_job_that_is_registered_after_its_inputs_runs_in_order(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    for dataid in ("10", "9", "2"):
+        flow.produce("load", dataid)
+    flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
+    assert_invariants(flow.psql)
+    assert one_at_a_time(flow, "clean") == ["2", "9", "10"]
+
+
+def test_a_resubmitted_chunk_of_a_strictly_ordered_job_goes_before_the_later_ones(flow: Flow) -> None:
+    flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
+    for dataid in ("1", "2"):
+        flow.produce("load", dataid)
+    flow.produce("clean", "1")
+    resubmit(flow.ledger, [key("tidy/1")], by="ada")
+    assert_invariants(flow.psql)
+    assert one_at_a_time(flow, "clean") == ["1", "2"]
+
+
+def test_an_earlier_chunk_of_a_strictly_ordered_job_waits_for_the_one_that_runs(flow: Flow) -> None:
+    flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
+    flow.produce("load", "2")
+    running = claim(flow.ledger, "clean", "2")
+    flow.produce("load", "1")
+    assert_no(flow, "clean", "1", Code.DATA_NOT_READY, "it is the turn of its chunk 2")
+    flow.publish(running)
+    assert_go(flow, "clean", "1")
+
+
+def test_of_many_names_of_a_strictly_ordered_job_the_first_is_claimed_and_the_others_are_refused(flow: Flow) -> None:
+    flow.register(job("load: -> raw", Policy(ordered=True)))
+    found = claim_many(flow.ledger, "load", ["10", "9"])
+    assert [one.dataid for one in found.claims] == ["9"]
+    assert [(one.dataid, one.code) for one in found.refused] == [("10", Code.DATA_NOT_READY)]
 
 
 # Never the same date, at no time of no day: they are 25 hours apart.
@@ -455,6 +527,67 @@ def test_an_input_with_two_producers_does_not_make_what_was_made_from_it_out_of_
     assert_go(flow, "report", "1")
 
 
+def announced(flow: Flow, dataid: str, content: str) -> None:
+    place = NewManifest(location=f"elsewhere/{dataid}/{content}", content_digest=content)
+    announce(flow.ledger, "raw", [dataid], by="ada", manifests={DataId(dataid): place})
+
+
+def test_the_same_content_announced_again_is_wrong_data_also_for_what_waits_already(flow: Flow) -> None:
+    foreign_input(flow)
+    announced(flow, "1", "same")
+    announced(flow, "2", "same")
+    assert_invariants(flow.psql)
+    assert_no(flow, "clean", "1", Code.WRONG_DATA, "raw/1 has the same content as raw/2")
+
+
+def test_a_repeated_chunk_is_right_when_the_row_of_the_other_is_deleted(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.produce("load", "1", "same")
+    flow.produce("load", "2", "same")
+    flow.type("delete from dataflow.datastatus where datasetid = 'raw' and dataid = '2'")
+    assert_invariants(flow.psql)
+    assert [one.dataid for one in claim_next(flow.ledger, "clean", 5)] == ["1"]
+
+
+@pytest.mark.parametrize("with_a_version", [True, False])
+def test_what_was_made_from_a_row_that_was_deleted_and_came_back_is_out_of_date(
+    flow: Flow, with_a_version: bool
+) -> None:
+    flow.register("clean: raw -> tidy", "total: tidy -> sums", raw=external("raw"))
+    announced(flow, "1", "old")
+    flow.produce("clean", "1")
+    flow.type("delete from dataflow.datastatus where datasetid = 'raw'")
+    assert_invariants(flow.psql)
+    if with_a_version:
+        announced(flow, "1", "new")
+    else:
+        flow.announce("raw/1")
+    assert_invariants(flow.psql)
+    assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is out of date: made from raw/1 version 1")
+
+
+def test_a_chunk_made_without_its_skipped_input_is_not_out_of_date(flow: Flow) -> None:
+    passes = replace(flow.dataset("raw"), skipped_input="passes")
+    flow.register("load: -> raw", job("clean: raw -> tidy", Policy(cascade=True)), "total: tidy -> sums", raw=passes)
+    flow.produce("load", "1")
+    skip(flow.ledger, [key("raw/1")], by="ada")
+    flow.produce("clean", "1")
+    assert heal(flow.ledger).cascaded == ()
+    assert_invariants(flow.psql)
+    assert_go(flow, "total", "1")
+
+
+def test_a_chunk_made_without_an_input_that_is_skipped_no_more_is_out_of_date(flow: Flow) -> None:
+    passes = replace(flow.dataset("raw"), skipped_input="passes")
+    flow.register("load: -> raw", "clean: raw -> tidy", "total: tidy -> sums", raw=passes)
+    flow.produce("load", "1")
+    skip(flow.ledger, [key("raw/1")], by="ada")
+    flow.produce("clean", "1")
+    publish_anew(flow, "raw/1", "load")
+    assert_invariants(flow.psql)
+    assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is out of date", "raw/1", "current is version 2")
+
+
 def test_an_unregistered_dataset_is_wrong_data(flow: Flow) -> None:
     flow.type(
         "insert into dataflow.job (jobid, itemtype, datasetid) values ('clean', 'IN', 'raw'), ('clean', 'OUT', 'tidy')"
@@ -607,15 +740,12 @@ def test_what_a_foreign_client_made_ready_is_trusted_where_the_dataset_says_so(f
     assert taken.manifests == ()
 
 
-@pytest.mark.parametrize("before", ["RESUBMIT", "FAILED", "HOLD", "RUNNING"])
+@pytest.mark.parametrize("before", ["RESUBMIT", "FAILED", "RUNNING"])
 def test_a_ready_typed_by_hand_on_a_managed_chunk_does_not_pass_for_the_version_before(flow: Flow, before: str) -> None:
     managed_input(flow, "1")
     if before == "RUNNING":
         resubmit(flow.ledger, [key("raw/1")], by="ada")
         claim(flow.ledger, "load", "1")
-    elif before == "HOLD":
-        for status in ("FAILED", "HOLD"):
-            flow.type("update dataflow.datastatus set status = %s where datasetid = 'raw'", status)
     else:
         flow.type("update dataflow.datastatus set status = %s where datasetid = 'raw'", before)
     flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw'")
@@ -729,6 +859,65 @@ def test_a_producer_may_not_run_again_while_our_consumer_reads_what_has_no_manif
     assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"]
 
 
+def test_a_producer_may_not_run_again_while_our_consumer_reads_what_has_no_place_of_its_own(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
+    publish(flow.ledger, claim(flow.ledger, "load", "1"), NewManifest(location=ELSEWHERE))
+    reader = claim(flow.ledger, "clean", "1")
+    assert [one.version for one in reader.inputs] == [1], "the evidence is there all the same"
+    resubmit(flow.ledger, [key("raw/1")], by="ada")
+    assert_invariants(flow.psql)
+    assert_no(flow, "load", "1", Code.LOCKED, "raw/1 is being read in place")
+    flow.publish(reader)
+    assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"]
+
+
+def test_a_version_is_not_published_in_the_place_of_another_one(flow: Flow) -> None:
+    managed_input(flow, "1")
+    old = file_of(flow, "raw/1").parent
+    resubmit(flow.ledger, [key("raw/1")], by="ada")
+    again = claim(flow.ledger, "load", "1")
+    with pytest.raises(InvalidManifest, match="the place of an older version; write it into a folder of its own"):
+        publish(flow.ledger, again, NewManifest(location=str(old)))
+    flow.publish(again)
+    assert flow.chunk("raw/1").version == 2
+
+
+@pytest.mark.parametrize("of_its_own", ["a row of its own", "none"])
+@pytest.mark.parametrize("status", ["PENDING", "RESUBMIT"])
+def test_a_claim_takes_over_what_another_job_has_left_of_its_output(flow: Flow, status: str, of_its_own: str) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
+    announced_by_another = "insert into dataflow.datastatus values ('raw', 'other', '1', 'OUT', %s, now())"
+    if of_its_own != "none":
+        flow.announce("raw/1", "PENDING", "load")
+    flow.type(announced_by_another, status)
+    (taken,) = claim_next(flow.ledger, "load", 5)
+    assert_invariants(flow.psql)
+    flow.publish(taken)
+    assert [one.jobid for one in rows_of(flow, "raw/1")] == ["load"]
+    assert_go(flow, "clean", "1")
+
+
+def test_the_version_that_a_claim_takes_over_stays_until_there_is_a_new_one(flow: Flow) -> None:
+    foreign_input(flow)
+    announced(flow, "1", "old")
+    flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
+    resubmit(flow.ledger, [key("raw/1")], by="ada")
+    fail(flow.ledger, claim(flow.ledger, "load", "1"), "disk full")
+    assert [(one.jobid, one.status, one.version) for one in rows_of(flow, "raw/1")] == [("load", "FAILED", 1)]
+
+
+def test_a_forced_claim_takes_over_what_another_job_has_left_of_its_output(flow: Flow) -> None:
+    flow.register("load: -> raw", raw=external("raw"))
+    flow.announce("raw/1", "READY", "other")
+    flow.publish(force(flow.ledger, "load", "1", by="ada"))
+    assert [(one.jobid, one.status) for one in rows_of(flow, "raw/1")] == [("load", "READY")]
+
+
+def rows_of(flow: Flow, chunk: str) -> list[chunks.Chunk]:
+    with flow.ledger.statement() as statement:
+        return chunks.find(statement, [key(chunk)])
+
+
 @pytest.mark.parametrize("mapping", [ALL, ListedChunks(lambda _: ["shared"])])
 def test_two_chunks_of_a_job_share_an_input_that_stays_locked_until_the_last_one_ends(
     flow: Flow, mapping: ListedChunks
@@ -774,6 +963,44 @@ def test_an_input_lock_goes_with_its_claim_although_the_inputs_row_was_deleted_m
     flow.type("delete from dataflow.datastatus where datasetid = 'codes' and dataid = 'b' and locktype = 'OUT'")
     flow.publish(taken)
     assert flow.in_rows() == []
+
+
+def test_heal_leaves_the_input_lock_of_a_chunk_that_was_planned_otherwise_while_it_runs(flow: Flow) -> None:
+    wanted = ["a"]
+    _, report = flow.register(
+        "load: -> codes", job("report: codes -> pages", codes=ListedChunks(lambda _: list(wanted)))
+    )
+    for dataid in ("a", "b"):
+        flow.produce("load", dataid)
+    flow.plan(report, ["1"])
+    taken = claim(flow.ledger, "report", "1")
+    wanted[:] = ["b"]
+    flow.plan(report, ["1"])
+    assert heal(flow.ledger, rebuild=True).strays == 0
+    assert flow.in_rows() == [("codes", "report", "a")]
+    flow.publish(taken)
+
+
+def test_an_input_that_the_job_has_no_more_is_not_waited_for_although_it_is_listed(flow: Flow) -> None:
+    hours, codes = ListedChunks(lambda _: ["h"]), ListedChunks(lambda _: ["c"])
+    both = job("days: hours, codes -> dates", hours=hours, codes=codes)
+    (days,) = flow.register(both, hours=external("hours"), codes=external("codes"))
+    flow.plan(days, ["1"])
+    flow.announce("hours/h")
+    flow.register(job("days: hours -> dates", hours=hours), hours=external("hours"))
+    assert_invariants(flow.psql)
+    assert {str(one) for one in assert_go(flow, "days", "1").inputs} == {"hours/h"}
+
+
+def test_chunks_that_a_registration_makes_runnable_are_told_of_and_have_their_answers(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    for dataid, content in (("1", "same"), ("2", "same"), ("3", None)):
+        flow.produce("load", dataid, content)
+    flow.type("listen dataflow_runnable")
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    assert [one.payload for one in flow.psql.notifies(timeout=5, stop_after=1)] == ["clean"]
+    assert stored_verdicts(flow, "clean", "1")[-1].code is Code.WRONG_DATA
+    assert stored_verdicts(flow, "clean", "3") == []
 
 
 # ---- the answers

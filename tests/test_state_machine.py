@@ -60,6 +60,8 @@ DATASETS: Final = ("codes", "day", "joined", "left", "paper", "raw", "right", "s
 PASSES: Final = "tidy"
 PRODUCER: Final[Mapping[str, str]] = {datasetid: one.jobid for one in JOBS.values() for datasetid in one.outputs}
 MAX_ATTEMPTS: Final = 3
+#: What a person may make of a chunk on hold, beside what it was.
+GIVEN_UP: Final = ("RESUBMIT", "SKIPPED")
 
 Word: TypeAlias = str | None
 Chunk: TypeAlias = tuple[str, str]  # datasetid, dataid
@@ -157,8 +159,13 @@ class Model:
         others = [(chunk[0], each) for each in self.dataids(chunk[0]) if each != chunk[1]]
         contents = {self.versions[other][each - 1].content for other in others for each in self.current(other)}
         return mine.content in contents - {None} or any(
-            self.current(one) - {used} for one, used in mine.made_from.items()
+            self.is_replaced(one, used) for one, used in mine.made_from.items()
         )
+
+    def is_replaced(self, chunk: Chunk, used: int | None) -> bool:
+        """Is it another version than the one that was used? A row that was never READY says nothing."""
+        said = [out for out in self.rows(chunk).values() if out.version or out.status in ("READY", "SKIPPED")]
+        return bool(said) and not any(out.version == used or (out.status == "SKIPPED" and used is None) for out in said)
 
     def is_locked(self, jobid: str, dataid: str) -> bool:
         kinds: dict[str, str] = {one.datasetid: one.mapping.kind for one in JOBS[jobid].inputs}
@@ -197,8 +204,13 @@ class Model:
     def may(self, rows: Iterable[RowKey], word: Word) -> bool:
         """Has the state machine these arrows?"""
         words = set(Status)
-        olds = {self.outs[row].status for row in rows} - {word}
-        return all(old not in words or word not in words or word in TRANSITIONS[Status(old)] for old in olds)
+        outs = [self.outs[row] for row in rows if self.outs[row].status != word]
+        return all(
+            out.status not in words
+            or word not in words
+            or (word in TRANSITIONS[Status(out.status)] and (out.status != "HOLD" or word in (out.held, *GIVEN_UP)))
+            for out in outs
+        )
 
     def set(self, words: Mapping[RowKey, Word], *, retry: bool = False) -> None:
         """Rows get new words, whoever wrote them."""
@@ -256,11 +268,19 @@ class Model:
     def take(self, taken: Claim) -> None:
         pins = {one: self.version(one) for one in self.needs(taken.jobid, taken.dataid)}
         for row in self.outputs(taken.jobid, taken.dataid):
+            self._take_over(row)
             out = self.outs.setdefault(row, Out(status="PENDING"))
             out.status, out.claim_id, out.attempt = "RUNNING", taken.claim_id, out.attempt + 1
         for (datasetid, dataid), version in pins.items():
             self.ins[datasetid, taken.jobid, dataid] = In(claim_id=taken.claim_id, version=version)
         self.pins[taken.claim_id] = pins
+
+    def _take_over(self, mine: RowKey) -> None:
+        """What another Job has left of this output."""
+        for row in sorted(set(self.rows((mine[0], mine[2]))) - {mine}):
+            other = self.outs.pop(row)
+            own = self.outs.setdefault(mine, other)
+            own.version = max((one for one in (own.version, other.version) if one), default=None)
 
     def held(self, taken: Claim) -> bool:
         rows = [self.outs.get(row) for row in self.outputs(taken.jobid, taken.dataid)]
@@ -310,10 +330,12 @@ class Walk(RuleBasedStateMachine):
         self.model = Model()
         #: Every claim there ever was: an old one is a stale holder, or one whose process has forgotten it.
         self.claims: list[Claim] = []
-        psql.execute(
-            "truncate dataflow.datastatus, dataflow.chunk_input, dataflow.data_manifest, dataflow.verdict, "
-            "dataflow.chunk_event, dataflow.runnable, dataflow.version_sweep"
-        )
+        with psql.transaction():
+            psql.execute("set local session_replication_role = replica")
+            psql.execute(
+                "truncate dataflow.datastatus, dataflow.chunk_input, dataflow.data_manifest, dataflow.verdict, "
+                "dataflow.chunk_event, dataflow.runnable, dataflow.version_sweep"
+            )
 
     # Verbs.
 

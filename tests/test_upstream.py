@@ -17,11 +17,14 @@ from opendataflow_dagster.ledger import chunks
 from opendataflow_dagster.ledger.chunks import Event
 from opendataflow_dagster.ledger.database import Row, Transaction
 from opendataflow_dagster.model.claim import Claim
+from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import ClaimLost, NoGo
+from opendataflow_dagster.model.ids import DatasetId
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.claim import claim, claim_next
 from opendataflow_dagster.protocol.heal import heal
+from opendataflow_dagster.protocol.hold import hold
 from opendataflow_dagster.protocol.publish import Made, publish, publish_many
 from opendataflow_dagster.protocol.release import fail
 from tests.factories import Flow, key
@@ -435,6 +438,41 @@ def test_after_our_failure_the_typed_resubmit_lets_upstream_run_it(upstream: Ups
     assert upstream.claim_next("clean") == "1"
     upstream.end("clean", "1")
     assert flow.status("tidy/1") == "READY"
+
+
+def test_upstream_that_ends_a_chunk_on_hold_does_not_break_the_hold(upstream: Upstream, flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy", raw=Dataset(datasetid=DatasetId("raw")))
+    flow.announce("raw/1", "RUNNING", "load")
+    hold(flow.ledger, [key("raw/1")], by="ada", reason="audit")
+    with pytest.raises(psycopg.Error, match="raw/1 cannot go from HOLD to READY") as refused:
+        upstream.run("update datastatus set status='READY' where datasetid='raw' and dataid='1' and locktype='OUT'")
+    assert "unhold" in (refused.value.diag.message_hint or "")
+    assert claim_next(flow.ledger, "clean", 5) == []
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["attempt = 9", "retries = 1", "reason = 'typed'", "run_id = 7", "held_status = null, reason = 'known'"],
+)
+def test_a_typed_change_of_what_is_no_status_is_in_the_history_too(flow: Flow, typed: str) -> None:
+    flow.announce("raw/1", "FAILED", "load")
+    flow.type(f"update dataflow.datastatus set {typed}")
+    with flow.ledger.statement() as statement:
+        first, second = chunks.history(statement, key("raw/1"))
+    assert (second.old_status, second.new_status) == (first.new_status, "FAILED")
+    flow.type("update dataflow.datastatus set lease_until = null, modified = now()")
+    with flow.ledger.statement() as statement:
+        assert len(chunks.history(statement, key("raw/1"))) == 2, "a lease is no change"
+
+
+def test_nobody_truncates_the_statuses(flow: Flow) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["1"])
+    with pytest.raises(psycopg.Error, match="datastatus is not truncated") as refused:
+        flow.type("truncate dataflow.datastatus")
+    assert refused.value.diag.message_hint == "delete the rows"
+    flow.type("delete from dataflow.datastatus")
+    assert flow.runnable() == []
 
 
 def test_a_resubmit_typed_in_sql_revokes_a_live_claim_of_ours(upstream: Upstream, flow: Flow) -> None:

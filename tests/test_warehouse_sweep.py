@@ -11,6 +11,7 @@ from opendataflow_dagster.ledger import sweeps
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.errors import InvalidDefinition, InvalidInput, OpenDataFlowError, UnknownName
 from opendataflow_dagster.model.ids import DatasetId
+from opendataflow_dagster.model.job import ListedChunks
 from opendataflow_dagster.model.manifest import File, NewManifest
 from opendataflow_dagster.model.retention import Retention
 from opendataflow_dagster.protocol.claim import claim
@@ -20,7 +21,7 @@ from opendataflow_dagster.protocol.resubmit import resubmit
 from opendataflow_dagster.protocol.rollback import rollback
 from opendataflow_dagster.protocol.sweep import Swept, sweep
 from opendataflow_dagster.warehouse.location import folder_of
-from tests.factories import Flow, key
+from tests.factories import Flow, job, key
 
 NOW = timedelta(0)
 #: Keeps the newest version alone, and nothing of failures.
@@ -113,6 +114,19 @@ def test_a_version_that_a_live_claim_reads_stays_until_it_ends(raw: Flow) -> Non
     reader = claim(raw.ledger, "clean", DATAID)
     assert [one.location for one in reader.manifests] == [str(old)]
     make_again(raw)
+    assert swept(raw).versions == ()
+    assert old.is_dir()
+    fail(raw.ledger, reader, "done with it")
+    assert [one.location for one in swept(raw).versions] == [str(old)]
+
+
+def test_a_version_that_one_of_two_chunks_of_a_job_reads_stays_although_the_other_reads_a_newer_one(raw: Flow) -> None:
+    _, report = raw.register("load: -> raw", job("report: raw -> pages", raw=ListedChunks(lambda _: [DATAID])))
+    old = make(raw)
+    raw.plan(report, ["1", "2"])
+    reader = claim(raw.ledger, "report", "1")
+    make_again(raw)
+    claim(raw.ledger, "report", "2")
     assert swept(raw).versions == ()
     assert old.is_dir()
     fail(raw.ledger, reader, "done with it")

@@ -123,6 +123,7 @@ def announce(
     dataids: Sequence[DataId],
     manifests: Mapping[DataId, NewManifest],
 ) -> list[ChunkKey]:
+    transaction.rows("lock_announcements", datasetid=datasetid)
     found = transaction.rows(
         "announce",
         datasetid=datasetid,
@@ -142,6 +143,7 @@ def force(
 ) -> Claim:
     chunk = {"jobid": verdict.jobid, "dataid": verdict.dataid, "reason": reason}
     transaction.run("force_release", **chunk)
+    transaction.rows("take_over", jobid=verdict.jobid, dataid=verdict.dataid)
     answers = {name: values[0] for name, values in rows.verdict_parameters([verdict]).items() if name != "dataids"}
     row = transaction.one("force_claim", **chunk, **answers, code=verdict.code, run_id=run_id)
     return Claim(

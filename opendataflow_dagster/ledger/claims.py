@@ -14,6 +14,9 @@ from ..model.verdict import Verdict
 from . import rows
 from .database import Row, Transaction
 
+# What an integer of Postgres holds.
+_MOST_AT_ONCE = 2**31 - 1
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taken:
@@ -32,7 +35,7 @@ class Publication:
     datasetid: DatasetId
     manifest_id: ManifestId | None
     version: int | None
-    problem: Literal["OUTSIDE", "OTHER_SCHEMA"] | None = None
+    problem: Literal["OUTSIDE", "OTHER_SCHEMA", "SAME_PLACE"] | None = None
     root: str | None = None
     declared: str | None = None
 
@@ -68,7 +71,11 @@ def give_way(transaction: Transaction) -> None:
 def take_next(transaction: Transaction, jobid: JobId, count: int, run_id: RunId | None, *, with_files: bool) -> Taken:
     """The next chunks. Where there are files to look at, InputsHaveFiles unless it is said that they will be."""
     return _taken(
-        jobid, run_id, transaction.one("claim_next", jobid=jobid, count=count, run_id=run_id, with_files=with_files)
+        jobid,
+        run_id,
+        transaction.one(
+            "claim_next", jobid=jobid, count=min(count, _MOST_AT_ONCE), run_id=run_id, with_files=with_files
+        ),
     )
 
 

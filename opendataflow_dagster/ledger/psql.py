@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
 
 from .embedded_cluster import program
 
-_VARIABLES = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
-
 
 def psql(url: str) -> tuple[Path, dict[str, str]]:
-    """Everything goes through the environment: a password in an argument is seen by every user of the machine."""
-    parts = conninfo_to_dict(url)
-    wanted = {_VARIABLES[name]: str(value) for name, value in parts.items() if name in _VARIABLES}
-    return program("psql"), {**os.environ, **wanted}
+    """Everything goes through the environment: a password in an argument is seen by every user of the machine. libpq
+    itself says which variable a setting has, so that those for TLS come along."""
+    given = {one.envvar: one.val for one in Conninfo.parse(url.encode()) if one.val is not None and one.envvar}
+    return program("psql"), {**os.environ, **{name.decode(): value.decode() for name, value in given.items()}}

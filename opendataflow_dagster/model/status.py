@@ -11,8 +11,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from .errors import UnknownName
-
 
 class Locktype(StrEnum):
     IN = "IN"
@@ -31,7 +29,8 @@ class Status(StrEnum):
 
 _P, _RUN, _OK, _F, _RE, _H, _S = Status
 
-#: PENDING comes from an announcement alone; HOLD gives back what it held, and never lets anyone run.
+#: PENDING comes from an announcement alone. HOLD never lets anyone run: it gives back what it held and nothing else of
+#: PENDING, READY and FAILED, which Postgres sees to.
 TRANSITIONS: Final = MappingProxyType(
     {
         _P: frozenset({_RUN, _OK, _F, _RE, _H, _S}),
@@ -46,10 +45,3 @@ TRANSITIONS: Final = MappingProxyType(
 
 #: An output with such a status, or without a row, may be claimed.
 FREE: Final = frozenset({Status.PENDING, Status.RESUBMIT})
-
-
-def parse_status(word: str) -> Status:
-    try:
-        return Status(word)
-    except ValueError:
-        raise UnknownName(f"{word!r} is not a status; use one of {', '.join(Status)} (upper case, exactly)") from None

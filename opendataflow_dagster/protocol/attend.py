@@ -63,7 +63,10 @@ def extend(ledger: Ledger, run_id: int) -> Extended:
 def end(
     ledger: Ledger, run_id: int, locations: Mapping[str, str] | None = None, *, row_count: int | None = None
 ) -> Published:
-    """Publish all that the run holds. `locations`: where the new version of an output is, if it has a root."""
+    """Publish all that the run holds. `locations`: where the new version of an output is, if it has a root.
+
+    What does not fit its DataSet is an error, and the run goes on with that alone: end it again, or fail it.
+    """
     run, places = _open_run(ledger, run_id), dict(locations or {})
     held, lost = _claims_of(ledger, run)
     if not held:
@@ -79,6 +82,8 @@ def end(
         for one in held
     ]
     published = publish_many(ledger, made)
+    if published.misfits:
+        raise published.misfits[0].error
     published = replace(published, lost=(*lost, *published.lost))
     end_run(ledger, run.run_id, failed=bool(published.lost))
     return published

@@ -106,8 +106,13 @@ def _take_or_refuse(
     refused = [one for one in asked if not one.go]
     refused += [with_no(one, Question.SAFE, why) for one in claims.ask(transaction, job, crowded)]
     claims.record(transaction, job, refused)
-    if missing := set(unplanned) - {one.dataid for one in found}:
-        raise StaleAnswers(sorted(missing))
+    if missing := sorted(set(unplanned) - {one.dataid for one in found}):
+        # In a strictly ordered Job one of them takes the turn of the others.
+        asked = claims.ask(transaction, job, missing)
+        if any(one.go for one in asked):
+            raise StaleAnswers(list(missing))
+        claims.record(transaction, job, asked)
+        refused += asked
     return found, refused
 
 

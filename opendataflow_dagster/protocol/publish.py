@@ -27,11 +27,19 @@ class Made:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Misfit:
+    claim: Claim
+    error: InvalidManifest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """What became of many: versions, and the claims that were lost meanwhile."""
+    """What became of many: versions, the claims that were lost meanwhile, and those that are still held."""
 
     versions: tuple[Publication, ...]
     lost: tuple[Claim, ...]
+    #: Their manifests do not fit their DataSets, each with what is wrong with it; nothing of them was published.
+    misfits: tuple[Misfit, ...]
 
 
 def publish(ledger: Ledger, claim: Claim, manifest: NewManifest | Mapping[DatasetId, NewManifest]) -> Publication:
@@ -41,11 +49,16 @@ def publish(ledger: Ledger, claim: Claim, manifest: NewManifest | Mapping[Datase
     published = publish_many(ledger, [Made(claim=claim, manifests=manifest)])
     if published.lost:
         raise ClaimLost(list(published.lost), "publish")
+    if published.misfits:
+        raise published.misfits[0].error
     return published.versions[0]
 
 
 def publish_many(ledger: Ledger, made: Sequence[Made]) -> Published:
-    """Each claim by itself: what was lost does not hold back the others. A manifest that is not right refuses all."""
+    """Each claim by itself: what was lost or does not fit does not hold back the others. What can be seen without the
+    ledger refuses all: a failed check, a file that is not there."""
+    # A claim that is given twice is published once.
+    made = list({one.claim.claim_id: one for one in made}.values())
     for one in made:
         _refuse_wrong(one)
     found: list[Publication] = []
@@ -56,7 +69,7 @@ def publish_many(ledger: Ledger, made: Sequence[Made]) -> Published:
     by_claim: dict[int, list[Publication]] = {}
     for publication in found:
         by_claim.setdefault(publication.claim_id, []).append(publication)
-    _refuse_misfits(made, found)
+    misfits = _misfits(made, found)
     missing = [one.claim for one in made if one.claim.claim_id not in by_claim]
     if missing:
         # Perhaps it was published, and only the answer did not arrive.
@@ -64,8 +77,11 @@ def publish_many(ledger: Ledger, made: Sequence[Made]) -> Published:
             for publication in ledger_claims.published_by(statement, missing):
                 by_claim.setdefault(publication.claim_id, []).append(publication)
     return Published(
-        versions=tuple(version for one in made for version in by_claim.get(one.claim.claim_id, ())),
+        versions=tuple(
+            version for one in made for version in by_claim.get(one.claim.claim_id, ()) if version.version is not None
+        ),
         lost=tuple(one for one in missing if one.claim_id not in by_claim),
+        misfits=tuple(misfits),
     )
 
 
@@ -91,18 +107,25 @@ def refuse_misplaced(key: ChunkKey, manifest: NewManifest | Manifest) -> None:
         raise InvalidManifest(f"{key}: {wrong}; write it again, then publish it")
 
 
-def _refuse_misfits(made: Sequence[Made], found: Sequence[Publication]) -> None:
+def _misfits(made: Sequence[Made], found: Sequence[Publication]) -> list[Misfit]:
+    """One for each claim, whatever else is wrong with its other outputs."""
     claims = {one.claim.claim_id: one for one in made}
-    for one in found:
-        if one.problem is None:
-            continue
-        claim = claims[one.claim_id]
-        manifest, chunk = claim.manifests[one.datasetid], f"{one.datasetid}/{claim.claim.dataid}"
-        if one.problem == "OUTSIDE":
-            raise InvalidManifest(
-                f"{chunk}: {manifest.location} lies outside of the root {one.root}; write it below its root"
+    wrong = {one.claim_id: one for one in found if one.problem is not None}
+    return [
+        Misfit(claim=claims[one.claim_id].claim, error=InvalidManifest(_in_words(claims[one.claim_id], one)))
+        for one in wrong.values()
+    ]
+
+
+def _in_words(made: Made, found: Publication) -> str:
+    manifest, chunk = made.manifests[found.datasetid], f"{found.datasetid}/{made.claim.dataid}"
+    match found.problem:
+        case "OUTSIDE":
+            return f"{chunk}: {manifest.location} lies outside of the root {found.root}; write it below its root"
+        case "SAME_PLACE":
+            return f"{chunk}: {manifest.location} is the place of an older version; write it into a folder of its own"
+        case _:
+            return (
+                f"{chunk} has schema {manifest.schema_hash}, declared is {found.declared}; "
+                f"write it as declared, or declare the new schema"
             )
-        raise InvalidManifest(
-            f"{chunk} has schema {manifest.schema_hash}, declared is {one.declared}; "
-            f"write it as declared, or declare the new schema"
-        )

@@ -10,8 +10,9 @@ as $$
 #variable_conflict use_column
 begin
     return query
-    select e.datasetid, e.input_dataid, 'listed'
+    select e.datasetid, e.input_dataid, j.mapping
       from dataflow.chunk_input e
+      join dataflow.job j on j.jobid = e.jobid and j.datasetid = e.datasetid and j.itemtype = 'IN' and j.mapping = 'listed'
      where e.jobid = p_jobid and e.dataid = p_dataid and e.input_dataid <> ''
     union all
     select distinct j.datasetid, s.dataid, j.mapping
@@ -49,24 +50,30 @@ begin
 end
 $$;
 
--- The chunk that comes before this one in a strictly ordered Job and is not finished. Null: it is this one's turn.
-create function dataflow.earlier_chunk(p_jobid text, p_dataid text) returns text
+-- The chunk of a strictly ordered Job whose turn it is, and RUNNING if it is: the first that is not finished. Null: any.
+create function dataflow.whose_turn(p_jobid text) returns text[]
     language plpgsql stable
 as $$
 begin
-    return (select e.dataid
-              from (select s.dataid
+    return (select array[e.dataid, case when e.is_running then 'RUNNING' end]
+              from (select s.dataid, coalesce(s.status, '') = 'RUNNING' as is_running
                       from dataflow.job j
                       join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
                                                 and coalesce(s.status, '') not in ('READY', 'SKIPPED')
                      where j.jobid = p_jobid and j.itemtype = 'OUT'
                     union all
-                    select r.dataid from dataflow.runnable r where r.jobid = p_jobid) e
-             where (dataflow.natural_key(e.dataid), e.dataid) < (dataflow.natural_key(p_dataid), p_dataid)
-             order by dataflow.natural_key(e.dataid), e.dataid
+                    select r.dataid, false from dataflow.runnable r where r.jobid = p_jobid) e
+             order by e.is_running desc, dataflow.natural_key(e.dataid), e.dataid
              limit 1);
 end
 $$;
+
+-- Must this chunk wait for the one whose turn it is?
+create function dataflow.must_wait(p_turn text[], p_dataid text) returns boolean
+    language sql immutable parallel safe
+    return p_turn[1] <> p_dataid
+           and (p_turn[2] = 'RUNNING'
+                or (dataflow.natural_key(p_turn[1]), p_turn[1] collate "C") < (dataflow.natural_key(p_dataid), p_dataid collate "C"));
 
 -- `today` is READY for the current date of its time zone. An earlier day is run for a Job that catches up, and for a
 -- chunk that was resubmitted.
@@ -148,16 +155,19 @@ end
 $$;
 
 -- Which of these inputs (as a manifest records them) are not the current ones any more? A chunk that is being made
--- anew is the old one until that is published; one that was made READY without a manifest is another.
+-- anew is the old one until that is published; one that was made READY without a manifest is another; one that is
+-- SKIPPED is what it was, and nothing at all for who passed over it.
 create function dataflow.newer_inputs(p_inputs jsonb)
     returns table (datasetid text, dataid text, used integer, current integer)
     language sql stable
 begin atomic
     select i.datasetid, i.dataid, i.version, (select max(n.version) from dataflow.data_manifest n where n.manifest_id = c.manifest_id)
       from jsonb_to_recordset(p_inputs) as i(datasetid text, dataid text, manifest_id bigint, version integer)
-     cross join lateral (select bool_or(s.manifest_id is not distinct from i.manifest_id) as is_current, max(s.manifest_id) as manifest_id
+     cross join lateral (select bool_or(s.manifest_id is not distinct from i.manifest_id or s.status = 'SKIPPED' and i.manifest_id is null) as is_current,
+                                max(s.manifest_id) as manifest_id
                            from dataflow.datastatus s
-                          where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT' offset 0) c
+                          where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT'
+                            and (s.manifest_id is not null or s.status in ('READY', 'SKIPPED')) offset 0) c
      where not c.is_current;
 end;
 
@@ -171,14 +181,14 @@ create function dataflow.first_three(reasons text[]) returns text
 -- copying a subquery to every place that mentions its columns, and from turning a look-up around.
 create function dataflow.ask(p_jobid text, p_dataids text[])
     returns table (dataid text, ready text, right_data text, placed text, valid text, safe text, inputs jsonb, file_count bigint,
-                   is_runnable boolean, resubmit boolean)
+                   is_runnable boolean, resubmit boolean, others boolean)
     language sql stable
 begin atomic
     select chunk.dataid,
            case when i.ready is not null or w.unlisted is not null or w.earlier is not null then
                concat_ws('; ', dataflow.first_three(i.ready),
                          'no input chunks of ' || w.unlisted || ' are known for ' || p_jobid || '/' || chunk.dataid || '; plan the chunk',
-                         'job ' || p_jobid || ' is strictly ordered, and its chunk ' || w.earlier || ' comes before ' || chunk.dataid || '; finish or skip that one first') end,
+                         'job ' || p_jobid || ' is strictly ordered, and it is the turn of its chunk ' || w.earlier || '; finish or skip that one first') end,
            case when i.right_data is not null or o.right_data is not null or o.output_count = 0 then
                concat_ws('; ', dataflow.first_three(i.right_data), dataflow.first_three(o.right_data),
                          case when o.output_count = 0 then format('job %s has no OUT DataSet; register one', p_jobid) end) end,
@@ -191,24 +201,29 @@ begin atomic
            -- Its inputs are READY, its outputs free, and it was asked for: by an input with the same dataid, or by a row
            -- of its own. Its turn is another matter.
            i.ready is null and w.unlisted is null and o.output_count > 0 and not o.is_taken and (i.equal_count > 0 or o.row_count > 0),
-           coalesce(o.resubmit, false)
+           coalesce(o.resubmit, false),
+           coalesce(o.others, false)
       from unnest(p_dataids) as chunk(dataid)
      cross join (
         select exists (select from dataflow.job t where t.jobid = p_jobid and t.mapping <> 'equal') as lists,
-               exists (select from dataflow.job_policy t where t.jobid = p_jobid and t.ordered) as orders
+               case when exists (select from dataflow.job_policy t where t.jobid = p_jobid and t.ordered) then dataflow.whose_turn(p_jobid) end as turn
         offset 0
      ) job
      cross join lateral (
         select case when job.lists then dataflow.unlisted_input(p_jobid, chunk.dataid) end as unlisted,
-               case when job.orders then dataflow.earlier_chunk(p_jobid, chunk.dataid) end as earlier
+               case when job.turn is not null and dataflow.must_wait(job.turn, chunk.dataid) then job.turn[1] end as earlier
         offset 0
      ) w
      cross join lateral (
         -- Each input chunk: its OUT rows, its DataSet and its version; what is wrong with it, as a word.
         select sum(m.file_count) as file_count,
                count(*) filter (where x.mapping = 'equal') as equal_count,
-               jsonb_agg(jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
-                                            'manifest_id', m.manifest_id, 'version', m.version)) as inputs,
+               jsonb_agg(case when m.location = 'elsewhere'
+                              -- A version without a place of its own: the next one will be where it is.
+                              then jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
+                                                      'manifest_id', m.manifest_id, 'version', m.version, 'in_place', true)
+                              else jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
+                                                      'manifest_id', m.manifest_id, 'version', m.version) end) as inputs,
                array_agg(dataflow.reason(a.ready, p_jobid, x.datasetid, x.dataid)) filter (where a.ready is not null) as ready,
                array_agg(dataflow.reason(a.right_data, p_jobid, x.datasetid, x.dataid)) filter (where a.right_data is not null) as right_data,
                array_agg(dataflow.reason(a.placed, p_jobid, x.datasetid, x.dataid)) filter (where a.placed is not null) as placed,
@@ -268,6 +283,7 @@ begin atomic
                count(s.dataid) as row_count,
                coalesce(bool_or(a.safe = 'TAKEN'), false) as is_taken,
                bool_or(s.status = 'RESUBMIT') as resubmit,
+               bool_or(s.jobid <> p_jobid) as others,
                array_agg(dataflow.reason(a.right_data, p_jobid, t.datasetid, chunk.dataid)) filter (where a.right_data is not null) as right_data,
                array_agg(dataflow.reason(a.safe, p_jobid, t.datasetid, chunk.dataid)) filter (where a.safe is not null) as safe
           from dataflow.job t

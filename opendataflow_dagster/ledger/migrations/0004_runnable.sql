@@ -14,9 +14,13 @@ create function dataflow.settle_runnable(p_jobids text[], p_dataids text[]) retu
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-    work  record;
-    awake boolean;
+    work   record;
+    awake  boolean;
+    orders boolean := exists (select from dataflow.job_policy p where p.jobid = any (p_jobids) and p.ordered);
 begin
+    if orders then
+        perform dataflow.wait_for_turns(p_jobids);
+    end if;
     -- In one order, so that two of these never wait for each other in a circle.
     insert into dataflow.runnable (jobid, dataid, sort_key)
     select c.jobid, c.dataid, dataflow.natural_key(c.dataid)
@@ -38,10 +42,11 @@ begin
                                       where not a.is_runnable))
         ), settled as (
             -- Every row is there and ours; the conflict is the way to it.
-            insert into dataflow.runnable (jobid, dataid, sort_key, resubmit, blocked, inputs, file_count)
-            select work.jobid, a.dataid, '', a.resubmit, a.code, a.inputs, a.file_count from asked a where a.is_runnable
+            insert into dataflow.runnable (jobid, dataid, sort_key, resubmit, blocked, inputs, file_count, others)
+            select work.jobid, a.dataid, '', a.resubmit, a.code, a.inputs, a.file_count, a.others from asked a where a.is_runnable
                 on conflict (jobid, dataid) do update
-               set resubmit = excluded.resubmit, blocked = excluded.blocked, inputs = excluded.inputs, file_count = excluded.file_count
+               set resubmit = excluded.resubmit, blocked = excluded.blocked, inputs = excluded.inputs, file_count = excluded.file_count,
+                   others = excluded.others
         ), refused as (
             insert into dataflow.verdict (jobid, dataid, ready, right_data, placed, valid, safe, code, inputs)
             select work.jobid, a.dataid, a.ready, a.right_data, a.placed, a.valid, a.safe, a.code, a.inputs
@@ -55,6 +60,42 @@ begin
             perform pg_notify('dataflow_runnable', work.jobid);
         end if;
     end loop;
+    if orders then
+        perform dataflow.keep_turns(p_jobids);
+    end if;
+end
+$$;
+
+-- The chunks of a strictly ordered Job come and go one after the other: of two that come at the same moment the second
+-- must see the first.
+create function dataflow.wait_for_turns(p_jobids text[]) returns void
+    language plpgsql
+as $$
+begin
+    perform pg_advisory_xact_lock(hashtext('dataflow turn'), hashtext(o.jobid))
+       from (select p.jobid from dataflow.job_policy p where p.jobid = any (p_jobids) and p.ordered order by 1) o;
+end
+$$;
+
+-- A strictly ordered Job has one chunk at most that can run: the one whose turn it is. Those whose answers say otherwise
+-- are asked again.
+create function dataflow.keep_turns(p_jobids text[]) returns void
+    language plpgsql
+as $$
+declare
+    jobids  text[];
+    dataids text[];
+begin
+    select array_agg(r.jobid), array_agg(r.dataid)
+      into jobids, dataids
+      from dataflow.job_policy p
+     cross join lateral (select (dataflow.whose_turn(p.jobid))[1] as dataid offset 0) turn
+      join dataflow.runnable r on r.jobid = p.jobid
+     where p.jobid = any (p_jobids) and p.ordered
+       and case when r.dataid = turn.dataid then r.blocked = 'DATA_NOT_READY' else r.blocked is null end;
+    if jobids is not null then
+        perform dataflow.settle_runnable(jobids, dataids);
+    end if;
 end
 $$;
 
@@ -109,10 +150,19 @@ as $$
 declare
     lost    record;
     lists   boolean;
-    orders  boolean;
+    ordered text[];
     jobids  text[];
     dataids text[];
 begin
+    select bool_or(j.mapping <> 'equal'), array_agg(p.jobid) filter (where p.ordered)
+      into lists, ordered
+      from dataflow.job j
+      left join dataflow.job_policy p on p.jobid = j.jobid
+     where j.datasetid = any (p_datasetids);
+    if ordered is not null then
+        perform dataflow.wait_for_turns(ordered);
+    end if;
+
     -- In order, so that two of these never wait for each other in a circle; one by one, which waits for whoever
     -- holds a row and then sees what became of it.
     for lost in
@@ -135,12 +185,6 @@ begin
             delete from dataflow.runnable r where r.jobid = lost.jobid and r.dataid = lost.dataid;
         end if;
     end loop;
-
-    select bool_or(j.mapping <> 'equal'), bool_or(coalesce(p.ordered, false))
-      into lists, orders
-      from dataflow.job j
-      left join dataflow.job_policy p on p.jobid = j.jobid
-     where j.datasetid = any (p_datasetids);
 
     -- A consumer of listed chunks, or of all, that is being planned just now, is not to be seen yet: wait for it.
     if lists then
@@ -168,12 +212,8 @@ begin
         end if;
     end if;
 
-    -- A strictly ordered Job: what waited for its turn is asked again.
-    if orders then
-        perform dataflow.settle_runnable(array_agg(r.jobid), array_agg(r.dataid))
-           from dataflow.runnable r
-          where r.blocked is not null
-            and r.jobid in (select j.jobid from dataflow.job j where j.datasetid = any (p_datasetids));
+    if ordered is not null then
+        perform dataflow.keep_turns(ordered);
     end if;
 end
 $$;
@@ -217,7 +257,7 @@ begin
       from dataflow.consumers_of(p_datasetids, p_dataids) c
       join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT'
      cross join lateral (select from dataflow.datastatus s
-                          where s.datasetid = j.datasetid and s.jobid = j.jobid and s.dataid = c.dataid and s.manifest_id is not null offset 0) made;
+                          where s.datasetid = j.datasetid and s.dataid = c.dataid and s.locktype = 'OUT' and s.manifest_id is not null offset 0) made;
     if datasetids is not null then
         perform dataflow.settle_runnable(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
     end if;
@@ -277,7 +317,7 @@ begin
     -- Nobody may change a status between our look and our write.
     lock table dataflow.datastatus in share row exclusive mode;
     create temporary table runnable_now on commit drop as
-    select c.jobid, a.dataid, a.resubmit, a.inputs, a.file_count, dataflow.code_of(a.ready, a.right_data, a.placed, a.valid, a.safe) as code
+    select c.jobid, a.*, dataflow.code_of(a.ready, a.right_data, a.placed, a.valid, a.safe) as code
       from (select n.jobid, array_agg(n.dataid) as dataids
               from (select distinct j.jobid, s.dataid
                       from dataflow.job j
@@ -294,16 +334,27 @@ begin
        and not exists (select from runnable_now n where n.jobid = r.jobid and n.dataid = r.dataid);
     get diagnostics removed = row_count;
 
-    update dataflow.runnable r set resubmit = n.resubmit, blocked = n.code, inputs = n.inputs, file_count = n.file_count
+    update dataflow.runnable r
+       set resubmit = n.resubmit, blocked = n.code, inputs = n.inputs, file_count = n.file_count, others = n.others
       from runnable_now n
      where n.jobid = r.jobid and n.dataid = r.dataid
-       and (r.resubmit, r.blocked, r.inputs, r.file_count) is distinct from (n.resubmit, n.code, n.inputs, n.file_count);
+       and (r.resubmit, r.blocked, r.inputs, r.file_count, r.others) is distinct from (n.resubmit, n.code, n.inputs, n.file_count, n.others);
 
-    insert into dataflow.runnable (jobid, dataid, resubmit, sort_key, blocked, inputs, file_count)
-    select n.jobid, n.dataid, n.resubmit, dataflow.natural_key(n.dataid), n.code, n.inputs, n.file_count
+    insert into dataflow.runnable (jobid, dataid, resubmit, sort_key, blocked, inputs, file_count, others)
+    select n.jobid, n.dataid, n.resubmit, dataflow.natural_key(n.dataid), n.code, n.inputs, n.file_count, n.others
       from runnable_now n
         on conflict (jobid, dataid) do nothing;
     get diagnostics added = row_count;
+
+    insert into dataflow.verdict (jobid, dataid, ready, right_data, placed, valid, safe, code, inputs)
+    select n.jobid, n.dataid, n.ready, n.right_data, n.placed, n.valid, n.safe, n.code, n.inputs
+      from runnable_now n
+     where n.code is not null and dataflow.is_news(n.jobid, n.dataid, n.ready, n.right_data, n.placed, n.valid, n.safe);
+    if added > 0 then
+        perform pg_notify('dataflow_runnable', n.jobid) from runnable_now n where n.code is null group by n.jobid;
+    end if;
+    -- They were asked without knowing each other.
+    perform dataflow.keep_turns(array(select distinct n.jobid from runnable_now n));
     drop table runnable_now;
 end
 $$;

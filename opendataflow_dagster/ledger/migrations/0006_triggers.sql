@@ -66,9 +66,11 @@ create function dataflow.after_insert() returns trigger
     set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
-    datasetids text[];
-    dataids    text[];
-    statuses   text[];
+    datasetids      text[];
+    dataids         text[];
+    statuses        text[];
+    manifests       bigint[];
+    has_version     boolean;
     read_datasetids text[];
     read_dataids    text[];
 begin
@@ -80,13 +82,17 @@ begin
         return null;  -- a claim, which sees to the runnable set itself
     end if;
     select array_agg(n.datasetid) filter (where n.locktype = 'OUT'), array_agg(n.dataid) filter (where n.locktype = 'OUT'),
-           array_agg(n.status) filter (where n.locktype = 'OUT'),
+           array_agg(n.status) filter (where n.locktype = 'OUT'), array_agg(n.manifest_id) filter (where n.locktype = 'OUT'),
+           bool_or(n.locktype = 'OUT' and (n.manifest_id is not null or n.status in ('READY', 'SKIPPED'))),
            array_agg(n.datasetid) filter (where n.locktype = 'IN' and n.manifest_id is null),
            array_agg(n.dataid) filter (where n.locktype = 'IN' and n.manifest_id is null)
-      into datasetids, dataids, statuses, read_datasetids, read_dataids
+      into datasetids, dataids, statuses, manifests, has_version, read_datasetids, read_dataids
       from new_rows n;
     if datasetids is not null then
         perform dataflow.keep_runnable(datasetids, dataids, array_fill('NEW'::text, array[cardinality(dataids)]), statuses);
+    end if;
+    if has_version then
+        perform dataflow.keep_answers(datasetids, dataids, '{}', manifests);
     end if;
     if read_datasetids is not null then
         perform dataflow.keep_readers(read_datasetids, read_dataids);
@@ -112,12 +118,13 @@ declare
     new_manifests   bigint[];
     read_datasetids text[];
     read_dataids    text[];
+    is_another      boolean;
     bad             text;
 begin
     if not exists (select from new_rows) then
         return null;  -- an `insert ... on conflict do update` that only inserted
     end if;
-    -- A renewed lease is no change; all else is. Whoever changes a key has taken one row away and made another.
+    -- A renewed lease is no change; all else is, though only some of it concerns others. Whoever changes a key has taken one row away and made another.
     with changed as (
         select coalesce(n.datasetid, o.datasetid) as datasetid, coalesce(n.jobid, o.jobid) as jobid,
                coalesce(n.dataid, o.dataid) as dataid, coalesce(n.locktype, o.locktype) as locktype, o.locktype as old_locktype,
@@ -129,15 +136,23 @@ begin
                -- For the producers and consumers of the chunk.
                case when o.locktype = 'OUT' then o.status else 'NEW' end as old_out_status,
                case when n.locktype = 'OUT' then n.status else 'GONE' end as out_status,
-               o.locktype = 'OUT' or n.locktype = 'OUT' as is_out,
+               (o.locktype = 'OUT' or n.locktype = 'OUT')
+               and (n.status, n.locktype, n.manifest_id, n.claim_id, n.dataid) is distinct from
+                   (o.status, o.locktype, o.manifest_id, o.claim_id, o.dataid) as is_out,
+               -- Who was made from it is out of date, or no longer.
+               n.manifest_id is distinct from o.manifest_id
+               or n.status is distinct from o.status
+                  and ('SKIPPED' in (n.status, o.status) or n.manifest_id is null and 'READY' in (n.status, o.status)) as is_another,
                n.locktype = 'OUT' and o.locktype = 'OUT' and n.status <> o.status
                and o.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
                and n.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
-               and not exists (select from dataflow.status_transition t where t.old_status = o.status and t.new_status = n.status) as is_bad
+               and (not exists (select from dataflow.status_transition t where t.old_status = o.status and t.new_status = n.status)
+                    -- A hold gives back what it held, and nothing else that looks as if the chunk had been made.
+                    or o.status = 'HOLD' and n.status in ('PENDING', 'READY', 'FAILED') and n.status is distinct from o.held_status) as is_bad
           from new_rows n
           full join old_rows o on o.datasetid = n.datasetid and o.jobid = n.jobid and o.dataid = n.dataid
-         where n.status is distinct from o.status or n.locktype is distinct from o.locktype
-            or n.manifest_id is distinct from o.manifest_id or n.claim_id is distinct from o.claim_id or n.dataid is null or o.dataid is null
+         where (n.status, n.locktype, n.manifest_id, n.claim_id, n.attempt, n.retries, n.run_id, n.reason, n.held_status) is distinct from
+               (o.status, o.locktype, o.manifest_id, o.claim_id, o.attempt, o.retries, o.run_id, o.reason, o.held_status)
     ), recorded as (
         insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, new_status, claim_id, attempt, run_id,
                                           manifest_id, reason, login, actor)
@@ -153,11 +168,12 @@ begin
            array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.manifest_id end) filter (where c.is_out),
            array_agg(c.datasetid) filter (where c.old_locktype is distinct from c.locktype),
            array_agg(c.dataid) filter (where c.old_locktype is distinct from c.locktype),
+           bool_or(c.is_out and c.is_another),
            min(format('%s/%s cannot go from %s to %s', c.datasetid, c.dataid, c.old_status, c.status)) filter (where c.is_bad)
-      into datasetids, jobids, dataids, old_statuses, statuses, claim_ids, old_manifests, new_manifests, read_datasetids, read_dataids, bad
+      into datasetids, jobids, dataids, old_statuses, statuses, claim_ids, old_manifests, new_manifests, read_datasetids, read_dataids, is_another, bad
       from changed c;
     if bad is not null then
-        raise exception '%', bad using errcode = 'DF001', hint = 'set RESUBMIT to run it again';
+        raise exception '%', bad using errcode = 'DF001', hint = 'set RESUBMIT to run it again; unhold what is on hold';
     end if;
     if datasetids is null then
         return null;
@@ -168,7 +184,7 @@ begin
       where c.status is distinct from 'RUNNING' and c.status is distinct from 'PENDING';
 
     perform dataflow.keep_runnable(datasetids, dataids, old_statuses, statuses);
-    if exists (select from unnest(old_manifests, new_manifests) as c(before, after) where c.before is not null or c.after is not null) then
+    if is_another then
         perform dataflow.keep_answers(datasetids, dataids, old_manifests, new_manifests);
     end if;
     if read_datasetids is not null then
@@ -187,12 +203,13 @@ create function dataflow.after_delete() returns trigger
     set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
-    datasetids text[];
+    datasetids   text[];
     jobids       text[];
     dataids      text[];
     old_statuses text[];
     statuses     text[];
     claim_ids    bigint[];
+    manifests    bigint[];
 begin
     insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
     select o.datasetid, o.jobid, o.dataid, o.locktype, o.status, o.claim_id, o.attempt, o.run_id, o.manifest_id,
@@ -202,12 +219,14 @@ begin
     perform dataflow.keep_readers(array_agg(o.datasetid), array_agg(o.dataid))
        from old_rows o where o.locktype = 'IN' and o.manifest_id is null having count(*) > 0;
 
-    select array_agg(o.datasetid), array_agg(o.jobid), array_agg(o.dataid), array_agg(o.status), array_agg('GONE'::text), array_agg(o.claim_id)
-      into datasetids, jobids, dataids, old_statuses, statuses, claim_ids
+    select array_agg(o.datasetid), array_agg(o.jobid), array_agg(o.dataid), array_agg(o.status), array_agg('GONE'::text), array_agg(o.claim_id),
+           array_agg(o.manifest_id)
+      into datasetids, jobids, dataids, old_statuses, statuses, claim_ids, manifests
       from old_rows o where o.locktype = 'OUT';
     if datasetids is not null then
         perform dataflow.drop_in_rows(jobids, dataids, claim_ids);
         perform dataflow.keep_runnable(datasetids, dataids, old_statuses, statuses);
+        perform dataflow.keep_answers(datasetids, dataids, manifests, '{}');
         perform dataflow.keep_together(datasetids, jobids, dataids, statuses, claim_ids);
     end if;
     return null;
@@ -215,3 +234,10 @@ end
 $$;
 create trigger after_delete after delete on dataflow.datastatus
     referencing old table as old_rows for each statement execute function dataflow.after_delete();
+
+create function dataflow.refuse_truncate() returns trigger language plpgsql as $$
+begin
+    raise exception '% is not truncated: the history and the runnable set would not follow', tg_table_name using hint = 'delete the rows';
+end
+$$;
+create trigger refuse_truncate before truncate on dataflow.datastatus for each statement execute function dataflow.refuse_truncate();

@@ -14,6 +14,8 @@ begin
     elsif not exists (select from new_rows) then
         return null;
     end if;
+    -- Each of two that change the registry at the same moment might close half a cycle: the second must see the first.
+    perform pg_advisory_xact_lock(hashtext('dataflow'), hashtext('registry'));
     with recursive made_from as (
         select o.datasetid as target, i.datasetid as source
           from dataflow.job o join dataflow.job i on i.jobid = o.jobid and i.itemtype = 'IN'

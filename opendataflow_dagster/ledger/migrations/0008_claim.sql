@@ -19,8 +19,10 @@ declare
     pins         jsonb[];
     pin_count    bigint;
     is_plain     boolean;
+    is_ordered   boolean;
     is_steered   boolean;
     most         bigint;
+    others       boolean;
     in_datasets  text[];
     in_dataids   text[];
     in_manifests bigint[];
@@ -31,9 +33,13 @@ begin
     -- Others lock datastatus first and the runnable row after it. We give way before Postgres calls that a deadlock
     -- and chooses its victim: a statement that somebody typed is never given up for our claim.
     setting := set_config('lock_timeout', '200ms', true);
-    select t.lease, now() + t.lease, t.outputs, t.is_plain, t.is_steered
-      into lease, lease_until, outputs, is_plain, is_steered
+    select t.lease, now() + t.lease, t.outputs, t.is_plain, t.is_ordered, t.is_steered
+      into lease, lease_until, outputs, is_plain, is_ordered, is_steered
       from dataflow.job_terms t where t.jobid = p_jobid;
+    if is_ordered then
+        perform dataflow.wait_for_turns(array[p_jobid]);
+        p_count := least(p_count, 1);
+    end if;
     if is_steered then
         most := (dataflow.room(p_jobid)).free;
     end if;
@@ -48,23 +54,30 @@ begin
                else array(
                    select t.ctid from dataflow.runnable t
                     where t.jobid = p_jobid and t.dataid = any (p_names) and t.blocked is null) end)
-        returning r.dataid, r.inputs, r.file_count, r.resubmit, r.sort_key
+        returning r.dataid, r.inputs, r.file_count, r.resubmit, r.sort_key, r.others
     )
-    select array_agg(p.dataid), array_agg(p.inputs), array_agg(nextval('dataflow.claim_id')), sum(p.file_count), sum(jsonb_array_length(p.inputs))
-      into dataids, pins, claim_ids, file_count, pin_count
+    select array_agg(p.dataid), array_agg(p.inputs), array_agg(nextval('dataflow.claim_id')), sum(p.file_count), sum(jsonb_array_length(p.inputs)),
+           bool_or(p.others)
+      into dataids, pins, claim_ids, file_count, pin_count, others
       from (select * from picked order by resubmit desc, sort_key, dataid) p;
     if dataids is null then
         return;
     elsif file_count > 0 and not p_with_files then
         raise exception 'the inputs of job % have files', p_jobid using errcode = 'DF004';
+    elsif is_ordered and (cardinality(dataids) > 1 or dataflow.must_wait(dataflow.whose_turn(p_jobid), dataids[1])) then
+        perform dataflow.refuse_stale(dataids);
+    end if;
+    if others then
+        perform dataflow.take_over(p_jobid, outputs, dataids);
     end if;
 
     -- The inputs, as far as they still are what the answers were given on.
-    select array_agg(i.datasetid), array_agg(i.dataid), array_agg(i.manifest_id), array_agg(g.claim_id),
-           is_plain and coalesce(bool_and(i.manifest_id is not null), true)
+    -- One that is read in place is locked for its producer, and so are those whose rows have no version.
+    select array_agg(i.datasetid), array_agg(i.dataid), array_agg(case when i.in_place is null then i.manifest_id end), array_agg(g.claim_id),
+           is_plain and coalesce(bool_and(i.manifest_id is not null and i.in_place is null), true)
       into in_datasets, in_dataids, in_manifests, in_claims, is_plain
       from unnest(dataids, claim_ids, pins) as g(dataid, claim_id, inputs)
-     cross join lateral jsonb_to_recordset(g.inputs) as i(datasetid text, dataid text, manifest_id bigint)
+     cross join lateral jsonb_to_recordset(g.inputs) as i(datasetid text, dataid text, manifest_id bigint, in_place boolean)
      cross join lateral (select bool_and(coalesce(s.status, '') in ('READY', 'SKIPPED')) as is_ready,
                                 bool_or(s.status = 'SKIPPED' or s.manifest_id is not distinct from i.manifest_id) as is_current
                            from dataflow.datastatus s
@@ -109,6 +122,35 @@ create function dataflow.refuse_stale(p_dataids text[]) returns void
 as $$
 begin
     raise exception 'the answers about these chunks do not stand any more' using errcode = 'DF003', detail = to_json(p_dataids)::text;
+end
+$$;
+
+-- What another Job has left of these outputs, PENDING or RESUBMIT (a foreign client, an announcement, a Job that had
+-- another name), becomes this Job's: nobody else would ever make it READY, and consumers wait for every row.
+create function dataflow.take_over(p_jobid text, p_outputs text[], p_dataids text[]) returns void
+    language plpgsql
+as $$
+declare
+    other record;
+begin
+    for other in
+        select s.datasetid, s.jobid, s.dataid, s.manifest_id from dataflow.datastatus s
+         where s.datasetid = any (p_outputs) and s.dataid = any (p_dataids) and s.locktype = 'OUT' and s.jobid <> p_jobid
+           and s.status in ('PENDING', 'RESUBMIT')
+         order by s.datasetid, s.dataid, s.jobid
+           for update
+    loop
+        -- The version that readers get until there is a new one comes along.
+        update dataflow.datastatus s set manifest_id = greatest(s.manifest_id, other.manifest_id)
+         where s.datasetid = other.datasetid and s.jobid = p_jobid and s.dataid = other.dataid and s.locktype = 'OUT';
+        if found then
+            delete from dataflow.datastatus s
+             where s.datasetid = other.datasetid and s.jobid = other.jobid and s.dataid = other.dataid;
+        else
+            update dataflow.datastatus s set jobid = p_jobid
+             where s.datasetid = other.datasetid and s.jobid = other.jobid and s.dataid = other.dataid;
+        end if;
+    end loop;
 end
 $$;
 

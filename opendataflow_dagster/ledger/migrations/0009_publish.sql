@@ -1,3 +1,8 @@
+-- The same content, published as two chunks at the same moment: the second must see the first.
+create function dataflow.content_lock(p_datasetid text, p_content_digest text) returns bigint
+    language sql immutable strict parallel safe
+    return hashtextextended(p_datasetid || ' ' || p_content_digest, 0);
+
 -- The publication: only the holder of a live claim gets its rows; then the manifests come in, and the rows
 -- become READY. What was not held does not come back. A manifest that does not fit its DataSet comes back with
 -- the problem, and then nothing of its claim was done.
@@ -12,22 +17,21 @@ begin
     -- Locked in one statement and used in the next, which sees what others did while we waited: a renewed lease, say.
     -- The outputs of a claim are published together, or not at all.
     with fenced as materialized (
-        select g.claim_id, g.jobid
+        select g.claim_id
           from (select * from unnest(p_datasetids, p_jobids, p_dataids, p_claim_ids) as u(datasetid, jobid, dataid, claim_id)
                  order by u.datasetid, u.jobid, u.dataid) g
          cross join lateral (select t.claim_id from dataflow.datastatus t
                               where t.datasetid = g.datasetid and t.jobid = g.jobid and t.dataid = g.dataid and t.locktype = 'OUT'
                                 and t.status = 'RUNNING' and t.claim_id = g.claim_id and t.lease_until > clock_timestamp()
                                 for update) s
-    ), outputs as materialized (
-        select j.jobid, count(*) as count from dataflow.job j where j.jobid = any (p_jobids) and j.itemtype = 'OUT' group by j.jobid
+    ), given as materialized (
+        select u.claim_id, count(*) as count from unnest(p_claim_ids) as u(claim_id) group by u.claim_id
     )
     select array_agg(h.claim_id) into held
-      from (select f.claim_id from fenced f join outputs o on o.jobid = f.jobid group by f.claim_id, o.count having count(*) = o.count) h;
+      from (select f.claim_id from fenced f join given g on g.claim_id = f.claim_id group by f.claim_id, g.count having count(*) = g.count) h;
 
-    -- The same content, published as two chunks at the same moment: the second must see the first.
     perform pg_advisory_xact_lock(d.key)
-       from (select distinct hashtextextended(u.datasetid || ' ' || (u.manifest ->> 'content_digest'), 0) as key
+       from (select distinct dataflow.content_lock(u.datasetid, u.manifest ->> 'content_digest') as key
                from unnest(p_datasetids, p_manifests) as u(datasetid, manifest)
               where u.manifest ->> 'content_digest' is not null order by 1) d;
 
@@ -36,6 +40,9 @@ begin
         select g.datasetid, g.jobid, g.dataid, g.claim_id, g.manifest, d.location as root, d.schema_hash as declared,
                case when not starts_with(g.manifest ->> 'location', d.location || '/') then 'OUTSIDE'
                     when d.schema_hash is not null and g.manifest ->> 'schema_hash' is distinct from d.schema_hash then 'OTHER_SCHEMA'
+                    when g.manifest ->> 'location' <> 'elsewhere'
+                         and exists (select from dataflow.data_manifest m where m.datasetid = g.datasetid and m.dataid = g.dataid
+                                                                            and m.location = g.manifest ->> 'location' offset 0) then 'SAME_PLACE'
                end as problem
           from unnest(p_datasetids, p_jobids, p_dataids, p_claim_ids, p_manifests) as g(datasetid, jobid, dataid, claim_id, manifest)
           join unnest(held) as h(claim_id) on h.claim_id = g.claim_id

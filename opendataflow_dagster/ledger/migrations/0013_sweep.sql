@@ -16,6 +16,17 @@ create function dataflow.sweep_lock(p_datasetid text) returns bigint
     language sql immutable strict parallel safe
     return hashtextextended('sweep ' || p_datasetid, 0);
 
+-- The versions that live claims have pinned. An IN row that two running chunks of a Job share has the pin of the last.
+create function dataflow.versions_read(p_datasetid text) returns setof bigint
+    language sql stable
+begin atomic
+    select i.manifest_id
+      from dataflow.datastatus s
+      join dataflow.verdict v on v.jobid = s.jobid and v.dataid = s.dataid and v.claim_id = s.claim_id
+     cross join lateral jsonb_to_recordset(v.inputs) as i(datasetid text, manifest_id bigint)
+     where s.locktype = 'OUT' and s.claim_id is not null and i.datasetid = p_datasetid and i.manifest_id is not null;
+end;
+
 -- A version that is not current, that nobody reads, and that retention does not keep. Versions that share a folder,
 -- as after a rollback, go together or stay together.
 create function dataflow.versions_to_drop(p_datasetid text, p_versions integer, p_time interval, p_grace interval)
@@ -28,7 +39,8 @@ begin atomic
                            n.place > coalesce(p_versions, 1)
                            and n.superseded < now() - greatest(coalesce(p_time, '0'), p_grace)
                            and not exists (select from dataflow.datastatus s
-                                            where s.datasetid = p_datasetid and s.dataid = n.dataid and s.manifest_id = n.manifest_id) as may_go
+                                            where s.datasetid = p_datasetid and s.dataid = n.dataid and s.manifest_id = n.manifest_id)
+                           and n.manifest_id not in (select dataflow.versions_read(p_datasetid)) as may_go
                       from (select v.manifest_id, v.dataid, v.location,
                                    row_number() over newest_first as place,
                                    lag(v.published) over newest_first as superseded

@@ -8,6 +8,7 @@ select j.jobid, coalesce(p.lease, '10 minutes') as lease,
        and not exists (select from dataflow.job i where i.jobid = j.jobid and i.mapping <> 'equal')
        and not exists (select from dataflow.job o join dataflow.job i on i.datasetid = o.datasetid and i.itemtype = 'IN' and i.mapping <> 'equal'
                         where o.jobid = j.jobid and o.itemtype = 'OUT') as is_plain,
+       coalesce(p.ordered, false) as is_ordered,
        -- Operators have a say.
        exists (select from dataflow.job_control c where c.jobid = j.jobid) as is_steered
   from (select distinct i.jobid from dataflow.job i) j
@@ -19,6 +20,7 @@ create table dataflow.job_terms (
     lease      interval not null,
     outputs    text[] not null,
     is_plain   boolean not null,
+    is_ordered boolean not null,
     is_steered boolean not null
 );
 comment on table dataflow.job_terms is 'Derived: what a claim must know of a Job. Triggers keep it equal to terms_now.';
@@ -39,9 +41,10 @@ begin
     insert into dataflow.job_terms as t
     select n.* from dataflow.terms_now n where n.jobid = any (jobids) order by n.jobid
         on conflict (jobid) do update
-       set lease = excluded.lease, outputs = excluded.outputs, is_plain = excluded.is_plain, is_steered = excluded.is_steered
-     where (t.lease, t.outputs, t.is_plain, t.is_steered)
-           is distinct from (excluded.lease, excluded.outputs, excluded.is_plain, excluded.is_steered);
+       set lease = excluded.lease, outputs = excluded.outputs, is_plain = excluded.is_plain, is_ordered = excluded.is_ordered,
+           is_steered = excluded.is_steered
+     where (t.lease, t.outputs, t.is_plain, t.is_ordered, t.is_steered)
+           is distinct from (excluded.lease, excluded.outputs, excluded.is_plain, excluded.is_ordered, excluded.is_steered);
     return null;
 end
 $$;

@@ -40,7 +40,7 @@ delete from dataflow.datastatus i
                      join dataflow.datastatus o on o.datasetid = j.datasetid and o.jobid = j.jobid and o.locktype = 'OUT'
                                                and o.claim_id is not null and o.status = 'RUNNING'
                     where j.jobid = i.jobid and j.itemtype = 'OUT'
-                      and exists (select from dataflow.inputs_of(j.jobid, o.dataid) x where x.datasetid = i.datasetid and x.dataid = i.dataid))
+                      and exists (select from dataflow.claimed_inputs(j.jobid, o.dataid, o.claim_id) x where x.datasetid = i.datasetid and x.dataid = i.dataid))
 returning i.datasetid, i.dataid
 
 -- name: heal_blocked

@@ -25,6 +25,11 @@ select g.datasetid, g.dataid from gone g where g.locktype = 'OUT'
 select d.datasetid, (select j.jobid from dataflow.job j where j.datasetid = d.datasetid and j.itemtype = 'OUT') as jobid
   from dataflow.dataset d where d.datasetid = %(datasetid)s
 
+-- name: lock_announcements
+-- The same content, announced as two chunks at the same moment: the second must see the first. Of a whole DataSet, not of
+-- each content: a server has room for some thousands of locks.
+select pg_advisory_xact_lock(hashtextextended('announce ' || %(datasetid)s, 0))
+
 -- name: announce
 -- Chunks that someone else has made, with a version where they told us of it.
 with given as materialized (
@@ -50,14 +55,16 @@ select m.* from dataflow.data_manifest m where m.datasetid = %(datasetid)s and m
 
 -- name: rollback
 -- The old version again, as a new one: no bytes move, and consumers see that theirs is out of date.
-with made as (
+with old as materialized (
+    select m.*, pg_advisory_xact_lock(dataflow.content_lock(m.datasetid, m.content_digest))
+      from dataflow.data_manifest m where m.manifest_id = %(manifest_id)s
+), made as (
     insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location, files, bytes, row_count, schema_hash, content_digest,
                                         checks, inputs)
     select m.datasetid, m.dataid, (select max(n.version) + 1 from dataflow.data_manifest n where n.datasetid = m.datasetid and n.dataid = m.dataid),
            m.jobid, m.location, m.files, m.bytes, m.row_count, m.schema_hash, m.content_digest, m.checks, m.inputs
-      from dataflow.data_manifest m
-     where m.manifest_id = %(manifest_id)s
-       and exists (select from dataflow.datastatus s
+      from old m
+     where exists (select from dataflow.datastatus s
                     where s.datasetid = m.datasetid and s.dataid = m.dataid and s.locktype = 'OUT' and s.claim_id is null and s.status <> 'HOLD')
     returning datasetid, dataid, manifest_id, version
 )
@@ -72,6 +79,11 @@ update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s
   from dataflow.job j
  where j.jobid = %(jobid)s and j.itemtype = 'OUT' and s.datasetid = j.datasetid and s.dataid = %(dataid)s and s.locktype = 'OUT'
    and s.status is distinct from 'PENDING' and s.status is distinct from 'RESUBMIT'
+
+-- name: take_over
+-- What other Jobs have left of the outputs of this one becomes its own.
+select dataflow.take_over(%(jobid)s, array(select j.datasetid from dataflow.job j where j.jobid = %(jobid)s and j.itemtype = 'OUT'),
+                          array[%(dataid)s])
 
 -- name: force_claim
 -- A claim for which nobody was asked; the history says so.

@@ -17,6 +17,8 @@ select m.* from dataflow.version_sweep w join dataflow.data_manifest m on m.mani
  where w.removed is null and m.datasetid = %(datasetid)s
    and not exists (select from dataflow.datastatus s join dataflow.data_manifest k on k.manifest_id = s.manifest_id
                     where s.datasetid = m.datasetid and s.dataid = m.dataid and k.location = m.location)
+   and not exists (select from dataflow.versions_read(m.datasetid) r(manifest_id) join dataflow.data_manifest k on k.manifest_id = r.manifest_id
+                    where k.dataid = m.dataid and k.location = m.location)
  order by m.manifest_id
 
 -- name: versions_dropped
