@@ -151,3 +151,16 @@ def test_a_dataset_that_code_declares_external_needs_no_root(flow: Flow) -> None
     registry = Registry(datasets=(Definition(dataset=external, connection=Connection()),), jobs=())
     assert json.dumps(apply(flow.ledger, registry).new) == '["dataset weather"]'
     assert compare(flow.ledger, registry).findings == ()
+
+
+def test_a_limit_that_code_declares_is_rehearsed_and_applied_with_its_job(run: Odf, tmp_path: Path) -> None:
+    file = tmp_path / "limited.py"
+    file.write_text(
+        "from opendataflow_dagster import build_definitions, dataset\n"
+        "@dataset(concurrency=2)\n"
+        "def made(context): ...\n"
+        "defs = build_definitions([made])\n"
+    )
+    assert run.json("apply", str(file), "--dry-run")["new"] == ["dataset made", "job made"]
+    assert run.text("apply", str(file)) == "New: dataset made, job made.\n"
+    assert run.json("job", "show", "made")["room"]["concurrency"] == 2

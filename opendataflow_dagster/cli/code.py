@@ -78,9 +78,8 @@ def apply(act: Act, file: Path) -> None:
     with act.ledger() as ledger:
         confirm(act, ledger, with_connections(ledger, declared))
         done = verb(ledger, declared)
-        if not act.dry_run:
-            for jobid, concurrency in limits.items():
-                throttle_first(ledger, jobid, concurrency)
+        for jobid, concurrency in limits.items():
+            throttle_first(ledger, jobid, concurrency)
     act.report(output.jsonable(done), sentence(done))
 
 

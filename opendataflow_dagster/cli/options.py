@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _R = TypeVar("_R")
 
-#: So many chunks are changed without asking; more need a yes.
+#: So many chunks, definitions, passwords or folders are changed without asking; more need a yes.
 WIDE = 20
 
 as_json = click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
@@ -45,7 +45,7 @@ class Act:
             yield ledger
 
     def confirm(self, count: int, what: str) -> None:
-        """`what` goes on from "This would ...". Few chunks need no yes."""
+        """`what` goes on from "This would ...". Few need no yes."""
         if self.yes or self.dry_run or count <= WIDE:
             return
         if not _can_ask():
@@ -65,7 +65,7 @@ def acts(function: Callable[..., _R]) -> Callable[..., _R]:
 
     @as_json
     @click.option(
-        "--yes", "-y", is_flag=True, help=f"Do not ask, even if more than {WIDE} chunks change or folders go."
+        "--yes", "-y", is_flag=True, help=f"Do not ask, even if more than {WIDE} chunks, definitions or folders change."
     )
     @click.option("--reason", default="", help="Why; stored in the history.")
     @click.option("--as", "by", metavar="NAME", help="Who acts, for the history. Default: the login.")

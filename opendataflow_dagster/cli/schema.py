@@ -76,8 +76,7 @@ def verify(json_wanted: bool) -> None:
 
 
 @schema.command()
-@as_json
-def sql(json_wanted: bool) -> None:
+def sql() -> None:
     """Print the whole schema as SQL, without a database.
 
     \b
@@ -86,7 +85,4 @@ def sql(json_wanted: bool) -> None:
     """
     from opendataflow_dagster.ledger import schema as ledger_schema
 
-    if json_wanted:
-        print_json({"sql": ledger_schema.script()})
-    else:
-        click.echo(ledger_schema.script(), nl=False)
+    click.echo(ledger_schema.script(), nl=False)
