@@ -34,7 +34,7 @@ LEAVES = [pytest.param(words, command, id=" ".join(words[1:])) for words, comman
 WITHOUT_JSON = {"schema sql", "completion", "db shell"}
 #: They change nothing of the ledger, or only start and stop a server. So do all that show something.
 READING = {*SECTIONS["See"], "chunk show", "completion", "db start", "db stop", "db status", "db url"}
-READING |= {"schema verify", "schema sql", "db shell", "report", "metrics", "check"}
+READING |= {"schema verify", "schema sql", "db shell", "report", "metrics", "check", "table refresh"}
 READING |= {"secret encrypt", "secret decrypt", "secret verify"}
 READING |= {f"{noun} {verb}" for noun in ("dataset", "job") for verb in ("list", "show", "export")}
 

@@ -36,6 +36,7 @@ SECTIONS = {
         "resume": (f"{_CLI}.steer:resume", "a paused Job goes on"),
         "heal": (f"{_CLI}.heal:heal", "restore what crashes have left"),
         "sweep": (f"{_CLI}.sweep:sweep", "remove files of old versions and failed attempts"),
+        "table": (f"{_CLI}.table:table", "for readers outside: refresh"),
         "delete-run": (f"{_CLI}.versions:delete_run", "forget what a Job did for a dataid"),
     },
     "Run": {

@@ -132,6 +132,11 @@ def versions_after(transaction: Transaction, after: int, count: int) -> list[tup
     return [(rows.manifest(row), row["current"]) for row in found]
 
 
+def current_versions(transaction: Transaction, datasetid: DatasetId) -> list[Manifest]:
+    """What readers of the DataSet get, chunk by chunk."""
+    return [rows.manifest(row) for row in transaction.rows("current_versions", datasetid=datasetid)]
+
+
 def files_are_gone(transaction: Transaction, gone: Sequence[tuple[Manifest, str]]) -> list[ChunkKey]:
     found = transaction.rows(
         "files_are_gone",

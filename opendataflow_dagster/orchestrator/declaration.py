@@ -73,6 +73,7 @@ class Declaration:
     foreign_ready: Literal["trusted", "refused"] | None = None
     skipped_input: Literal["waits", "passes"] = "waits"
     repeats: bool = False
+    table: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, *arguments: object, **named: object) -> object:
@@ -205,6 +206,7 @@ def declare_with(
         timezone=options.get("timezone", "UTC"),
         skipped_input=options.get("skipped_input", "waits"),
         repeats=options.get("repeats", False),
+        table=options.get("table", False),
     )
 
 

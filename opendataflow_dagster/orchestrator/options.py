@@ -49,6 +49,8 @@ class Options(TypedDict, total=False):
     skipped_input: Literal["waits", "passes"]
     #: May two chunks have the same content?
     repeats: bool
+    #: Keep a table for outside readers in the catalog of Spark (docs/warehouse.md).
+    table: bool
 
 
 def refuse_wrong_options(name: str, options: Mapping[str, object]) -> None:
@@ -120,4 +122,5 @@ _RIGHT: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "timezone": (_is_text, "the name of a time zone, such as UTC"),
     "skipped_input": (lambda value: value in ("waits", "passes"), "'waits' or 'passes'"),
     "repeats": (_is_bool, "True or False"),
+    "table": (_is_bool, "True or False"),
 }

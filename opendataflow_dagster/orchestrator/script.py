@@ -47,6 +47,8 @@ def script_dataset(
     refuse_wrong_options(named, options)
     if options.get("checks") or options.get("schema"):
         raise InvalidDefinition(f"DataSet {named}: a script's rows are its own; let its consumer check them")
+    if options.get("table"):
+        raise InvalidDefinition(f"DataSet {named}: a script's files need not be Parquet; it has no table")
     declared = declare_with(named, "script", tuple(options.get("inputs", {})), None, options)
     return replace(declared, command=(str(path.resolve()), *arguments), environment={**(environment or {})})
 

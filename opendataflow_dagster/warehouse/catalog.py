@@ -49,7 +49,7 @@ def refresh(
     _refuse_strangers(datasetid, manifests)
     columns = plain(schema) if schema is not None else read(spark, manifests).schema if manifests else None
     if columns is None:
-        raise InvalidInput(f"DataSet {datasetid} has no versions and no schema to make a table of; give its schema")
+        raise InvalidInput(f"DataSet {datasetid} has no versions and no schema to make a table of; make a chunk first")
     name, by_dataid = table_name(datasetid), _partition_column(columns)
     _refuse_other_owner(spark, name, datasetid)
     # The old table is there until the new one is whole.
@@ -65,6 +65,15 @@ def refresh(
     spark.sql(f"drop table if exists {column(name)}")
     spark.sql(f"alter table {column(made)} rename to {column(name)}")
     return name
+
+
+def fits(spark: SparkSession, datasetid: DatasetId, manifests: Sequence[Manifest]) -> bool:
+    """Is there a table with all columns of these versions, so that `point` is enough?"""
+    name = table_name(datasetid)
+    if _owner(spark, name) != datasetid:
+        return False
+    has = {one.name: one.dataType for one in plain(spark.table(column(name)).schema).fields}
+    return all(has.get(one.name) == one.dataType for one in read(spark, manifests).schema.fields)
 
 
 def point(spark: SparkSession, datasetid: DatasetId, manifests: Sequence[Manifest]) -> str:

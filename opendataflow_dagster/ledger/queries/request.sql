@@ -106,6 +106,14 @@ select m.*, coalesce(s.status, '') = 'READY' as current
  order by m.manifest_id
  limit %(count)s
 
+-- name: current_versions
+-- The version of each chunk that readers get; it stays while a new one is made, or fails.
+select distinct on (m.dataid) m.*
+  from dataflow.datastatus s
+  join dataflow.data_manifest m on m.manifest_id = s.manifest_id
+ where s.datasetid = %(datasetid)s and s.locktype = 'OUT'
+ order by m.dataid, m.version desc
+
 -- name: files_are_gone
 -- A version that can no longer be read: FAILED, until somebody resubmits it, or puts the files back and rolls back to it.
 update dataflow.datastatus s set status = 'FAILED', reason = g.reason
