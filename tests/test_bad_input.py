@@ -291,6 +291,12 @@ def test_any_text_is_refused_or_survives_the_whole_path_exactly(
 # ---- what is not known
 
 
+def test_more_chunks_than_there_can_be_are_as_many_as_there_are(flow: Flow) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["1", "2"])
+    assert [one.dataid for one in claim_next(flow.ledger, "load", 10**12)] == ["1", "2"]
+
+
 def test_an_unknown_job_is_refused_by_every_verb(flow: Flow) -> None:
     nobody = Job(jobid=JobId("nobody"), outputs=(DatasetId("raw"),))
     calls: list[Callable[[], object]] = [

@@ -23,8 +23,9 @@ from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger, Row, Transaction
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.model.claim import Claim
+from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import LedgerUnavailable, NoGo, OpenDataFlowError, SchemaMismatch
-from opendataflow_dagster.model.ids import DataId
+from opendataflow_dagster.model.ids import DataId, DatasetId
 from opendataflow_dagster.model.job import ListedChunks, Policy
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.protocol.claim import claim, claim_next
@@ -521,6 +522,14 @@ def test_a_server_that_cannot_be_reached_is_a_clear_error_with_its_cause(
         heal(ledger)
     assert_clear(gone.value, url, word)
     assert str(conninfo_to_dict(server)["password"]) not in str(gone.value)
+
+
+def test_a_statement_that_the_server_cannot_finish_is_not_called_an_unreachable_server(url: str) -> None:
+    impatient = of(url, options="-c statement_timeout=1")
+    with Ledger(impatient) as ledger, pytest.raises(LedgerUnavailable) as canceled:
+        register(ledger, [Dataset(datasetid=DatasetId(f"d{number}")) for number in range(2000)])
+    assert "could not finish a statement (canceling statement due to statement timeout)" in str(canceled.value)
+    assert "reached" not in str(canceled.value)
 
 
 def test_connections_that_are_all_busy_are_not_called_an_unreachable_server(url: str) -> None:

@@ -26,9 +26,9 @@ from opendataflow_dagster.ledger import claims as ledger_claims
 from opendataflow_dagster.ledger.database import Ledger, Transaction
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.errors import LedgerConflict, NoGo, OpenDataFlowError
+from opendataflow_dagster.model.errors import InvalidDefinition, LedgerConflict, NoGo, OpenDataFlowError
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
-from opendataflow_dagster.model.job import ALL, EQUAL, Job, ListedChunks
+from opendataflow_dagster.model.job import ALL, EQUAL, Job, ListedChunks, Policy
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
@@ -414,7 +414,7 @@ def _play_a_part(barrier: Barrier, act: Act[T], *given: object) -> T:
     return act(barrier, *given)
 
 
-def test_concurrent_publishers_and_operators_do_not_deadlock(flow: Flow) -> None:
+def test_concurrent_publishers_and_operators_give_way_to_each_other_and_nothing_is_lost(flow: Flow) -> None:
     load, clean = flow.register("load: -> raw", "clean: raw -> tidy, extra")
     names = [str(n) for n in range(60)]
     flow.plan(load, names)
@@ -577,6 +577,43 @@ def test_the_same_content_published_twice_at_the_same_moment_is_refused_to_both_
             claim(flow.ledger, "clean", dataid)
         assert refused.value.verdict.code is Code.WRONG_DATA
     assert_invariants(flow.psql)
+
+
+def test_the_same_content_announced_twice_at_the_same_moment_is_refused_to_both_consumers(flow: Flow) -> None:
+    flow.register("clean: raw -> tidy", raw=external("raw"))
+
+    def announces(dataid: str) -> Deed:
+        same = {DataId(dataid): NewManifest(location=f"there/{dataid}", content_digest="yesterday's file")}
+        return lambda transaction: chunks.announce(transaction, DatasetId("raw"), [DataId(dataid)], same)
+
+    between(flow, announces("1"), alone(flow, announces("2")))
+    assert_invariants(flow.psql)
+    assert claim_next(flow.ledger, "clean", 2) == []
+
+
+def test_inputs_of_a_strictly_ordered_job_published_at_the_same_moment_are_granted_in_order(flow: Flow) -> None:
+    flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
+    two, one = (publishes(flow, claim(flow.ledger, "load", dataid)) for dataid in ("2", "1"))
+    between(flow, two, alone(flow, one))
+    assert_invariants(flow.psql)
+    assert [each.dataid for each in claim_next(flow.ledger, "clean", 2)] == ["1"]
+
+
+def test_an_earlier_chunk_that_comes_while_a_strictly_ordered_job_is_claimed_waits_for_that_one(flow: Flow) -> None:
+    flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
+    flow.produce("load", "2")
+    one = publishes(flow, claim(flow.ledger, "load", "1"))
+    between(flow, takes("clean", "2"), alone(flow, one))
+    assert_invariants(flow.psql)
+    assert claim_next(flow.ledger, "clean", 2) == []
+
+
+def test_of_two_registrations_that_close_a_cycle_at_the_same_moment_one_is_refused(flow: Flow) -> None:
+    item = "insert into dataflow.job (jobid, itemtype, datasetid) values (%s, 'IN', %s), (%s, 'OUT', %s)"
+    here, there = typed(item, "here", "a", "here", "b"), typed(item, "there", "b", "there", "a")
+    with pytest.raises(InvalidDefinition, match="DataSets made from themselves: a, b"):
+        between(flow, here, alone(flow, there))
+    assert _count(flow, "select count(*) from dataflow.job") == 2
 
 
 def test_a_chunk_is_not_written_while_a_consumer_that_came_at_the_same_moment_reads_it_in_place(flow: Flow) -> None:

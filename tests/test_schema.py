@@ -17,6 +17,7 @@ from opendataflow_dagster.ledger import chunks, schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.ledger.embedded_cluster import program
+from opendataflow_dagster.ledger.psql import psql
 from opendataflow_dagster.ledger.schema import SchemaReport
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
@@ -184,6 +185,13 @@ def test_the_printed_script_runs_in_psql(empty_url: str, wanted: dict[str, list[
 
 
 # ---- verifying
+
+
+def test_psql_is_started_with_every_setting_of_the_url_and_no_password_in_an_argument() -> None:
+    _, environment = psql("postgresql://ada:s3cret@there:5433/odf?sslmode=verify-full&sslrootcert=/ca.pem")
+    wanted = {"PGHOST": "there", "PGPORT": "5433", "PGUSER": "ada", "PGPASSWORD": "s3cret", "PGDATABASE": "odf"}
+    tls = {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": "/ca.pem"}
+    assert wanted | tls == {name: environment[name] for name in wanted | tls}
 
 
 def test_verify_of_an_empty_database_says_what_is_missing_and_changes_nothing(empty_url: str) -> None:
