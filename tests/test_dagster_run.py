@@ -120,6 +120,40 @@ def test_every_version_gives_exactly_one_materialization(project: Project) -> No
         assert sorted(one for one, _ in project.materializations(name)) == [day(number) for number in range(1, 6)]
 
 
+def test_a_request_that_is_satisfied_shows_how_its_version_was_made(project: Project) -> None:
+    """Dagster has planned the chunk for the second run, too: without another event it would show as failed."""
+    project.build(source({day(2)}))
+
+    project.launch_again(project.launch_range("raw", day(1), day(2)), **{"dagster/is_resume_retry": "true"})
+
+    assert project.shown("raw", [day(1), day(2)]) == {day(1): "materialized", day(2): "failed"}
+    (_, told), (_, before) = project.materializations("raw")
+    assert told["note"] == "it was READY already when its turn came; nothing ran again"
+    assert (told["version"], told["answers"], told["attempt"]) == (1, before["answers"], before["attempt"])
+    assert isinstance(told["duration_s"], float)
+
+
+def test_a_sensor_that_finds_a_chunk_ready_says_nothing_twice(project: Project) -> None:
+    project.build(source())
+    project.launch("raw", day(2))
+
+    assert project.launch_as_sensor("raw", [day(1), day(2)]).success
+
+    assert sorted(one for one, _ in project.materializations("raw")) == [day(1), day(2)]
+    assert project.shown("raw", [day(2)]) == {day(2): "materialized"}
+
+
+def test_a_run_counts_what_it_took_along(project: Project) -> None:
+    @dataset(partitions=DAYS)
+    def failing(raw: DataFrame) -> DataFrame:
+        raise ValueError("no")
+
+    project.build(source(), failing)
+    project.launch_range("raw", day(1), day(3))
+
+    assert project.launch_as_sensor("failing", [day(2)]).said.startswith("3 of 3 chunks of failing were not made")
+
+
 def test_a_run_of_the_sensor_takes_along_what_becomes_runnable_meanwhile(project: Project) -> None:
     """One Spark for all of it, instead of one for the chunks of each tick."""
     seen: list[str] = []

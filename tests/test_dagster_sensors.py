@@ -229,6 +229,7 @@ def test_ready_chunks_that_dagster_does_not_know_are_reported_to_it_once(project
     second = heal(project, first.cursor)
 
     assert [one for one, _ in project.materializations("raw")] == [day(2), day(1)]
+    assert all("| SAFE | yes |" in str(told["answers"]) for _, told in project.materializations("raw"))
     assert [one for one, _ in project.materializations("landing")] == [day(3)]
     assert "told to Dagster: 3" in (first.skip_message or "")
     assert "told to Dagster: 0" in (second.skip_message or "")

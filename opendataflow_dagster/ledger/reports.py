@@ -9,6 +9,7 @@ from typing import Final
 
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest
+from ..model.verdict import Answer
 from . import rows
 from .database import Transaction
 
@@ -43,6 +44,16 @@ class Published:
     news: bool
     #: Old enough that no transaction with an earlier number can still be open.
     settled: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HowMade:
+    """The claim that published a version."""
+
+    answers: tuple[Answer, ...]
+    attempt: int
+    #: From the claim to the publication.
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +94,15 @@ def unreported(
 ) -> list[Published]:
     found = transaction.rows("unreported", orchestrator=orchestrator, after=after, grace=grace, count=count)
     return [Published(manifest=rows.manifest(row), news=row["news"], settled=row["settled"]) for row in found]
+
+
+def how_made(transaction: Transaction, manifest_ids: Sequence[ManifestId]) -> dict[ManifestId, HowMade]:
+    """Those of the versions that a claim has published."""
+    found = transaction.rows("how_made", manifest_ids=list(manifest_ids)) if manifest_ids else []
+    return {
+        row["manifest_id"]: HowMade(answers=rows.answers(row), attempt=row["attempt"], seconds=row["seconds"])
+        for row in found
+    }
 
 
 #: Before all others.

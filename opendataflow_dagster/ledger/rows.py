@@ -66,11 +66,15 @@ def verdict(jobid: JobId, row: Row) -> Verdict:
     return Verdict(
         jobid=jobid,
         dataid=DataId(row["dataid"]),
-        answers=tuple(Answer.of(question, row[column]) for question, column in ANSWERS.items()),
+        answers=answers(row),
         inputs=input_versions(row["inputs"]),
         asked=row.get("asked"),
         claim_id=row.get("claim_id"),
     )
+
+
+def answers(row: Row) -> tuple[Answer, ...]:
+    return tuple(Answer.of(question, row[column]) for question, column in ANSWERS.items())
 
 
 def claims(jobid: JobId, run_id: RunId | None, row: Row) -> list[Claim]:

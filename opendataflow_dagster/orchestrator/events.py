@@ -1,7 +1,8 @@
 """Dagster's events of chunks, written in batches beside the work.
 
 One event written alone costs about 12 ms; a batch of hundreds costs less than one millisecond each. They are a second
-or two late, and each is written exactly once: what a killed run could not write any more, the heal sensor reports.
+or two late. What a killed run could not write any more, the heal sensor reports. None is lost; where a process dies
+between the event and the note of it, the same version is told of twice.
 """
 
 from __future__ import annotations

@@ -79,7 +79,9 @@ def _tell_dagster(
         foreign = reports.unreported_foreign(
             statement, list(found.entries), after=place.foreign, grace=grace, count=_REPORTED_AT_ONCE
         )
-    news = [_version(found, one.manifest) for one in versions if one.news and one.manifest.datasetid in found.entries]
+        unknown = [one.manifest for one in versions if one.news and one.manifest.datasetid in found.entries]
+        how = reports.how_made(statement, [one.manifest_id for one in unknown])
+    news = [_version(found, one, how.get(one.manifest_id)) for one in unknown]
     news += [
         Materialized(
             asset_key=found.entries[one.key.datasetid].asset_key,
@@ -101,11 +103,11 @@ def _tell_dagster(
     return replace(place, reported=after, foreign=foreign[-1].place if foreign else place.foreign), len(news)
 
 
-def _version(found: Catalogue, manifest: Manifest) -> Materialized:
+def _version(found: Catalogue, manifest: Manifest, how: reports.HowMade | None) -> Materialized:
     return Materialized(
         asset_key=found.entries[manifest.datasetid].asset_key,
         dataid=manifest.dataid,
-        metadata=metadata.of_manifest(manifest, f"published by job {manifest.jobid}; reported by heal"),
+        metadata=metadata.of_manifest(manifest, how, f"published by job {manifest.jobid}; reported by heal"),
         manifest_id=manifest.manifest_id,
     )
 

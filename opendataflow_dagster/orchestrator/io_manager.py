@@ -7,49 +7,39 @@ read there too, through the versions that each claim has pinned; `load_input` se
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import dagster as dg
 from dagster._core.execution.context.system import StepExecutionContext
 
-from ..ledger.chunks import find, ready_versions
+from ..ledger import reports
+from ..ledger.chunks import ready_versions
 from ..ledger.database import Ledger
-from ..ledger.reports import open_runs, what_can_run
 from ..model.errors import InvalidInput, InvalidManifest
 from ..model.ids import ChunkKey, DataId, DatasetId, RunId, dataset_id
 from ..model.job import Job
 from ..model.manifest import Manifest
-from ..model.status import Status
-from ..model.verdict import Code
 from ..protocol.request import Requested, request
 from ..protocol.run import begin_run, end_run
-from ..protocol.throttle import room
 from ..warehouse import parquet
 from . import metadata
-from .active import SENSOR, active_of
 from .catalogue import Catalogue, Entry
 from .endings import end_badly
 from .events import EventWriter, Materialized, Origin, write_planned
+from .meanwhile import came_meanwhile, wait_for_others
 from .produce import Made, Outcome, Producer, patiently
 from .resources import LedgerResource, SparkResource
 from .table import follow
-from .trigger import Trigger, trigger_of
+from .trigger import trigger_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# How long a request waits for a chunk that somebody else is making just now.
-_WAIT_SECONDS = 120.0
-_PAUSE_SECONDS = 1.0
 _SHOWN = 10
-# A run takes along what becomes runnable meanwhile, until it has had so many chunks.
-_TAKEN_ALONG = 2500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +68,6 @@ class DatasetIOManager(dg.ConfigurableIOManager):
             )
         step, ledger = context.step_context, self.ledger.ledger
         origin = origin_of(step)
-        unplanned = [one for one in obj.dataids if one not in obj.planned]
-        write_planned(step.instance, obj.entry.asset_key, unplanned, origin)
         with (
             _run_of(ledger, obj.job, step) as run_id,
             EventWriter(step.instance, ledger, origin, context.log) as events,
@@ -122,20 +110,27 @@ class DatasetIOManager(dg.ConfigurableIOManager):
             )
 
         satisfied = dict(asked_for(known, trigger.requested).satisfied)
+        unplanned = [one for one in work.dataids if one not in work.planned]
+        write_planned(
+            step.instance, work.entry.asset_key, [one for one in unplanned if one not in satisfied], origin_of(step)
+        )
         made: list[DataId] = []
         producer = self._producer(work, ledger, run_id, events, step, made)
         outcome = producer.run([one for one in work.dataids if one not in satisfied])
         seen = set(work.dataids)
-        while more := _came_meanwhile(work, ledger, step, trigger, seen):
+        while more := came_meanwhile(work.entry, work.job, ledger, step, trigger, seen):
             write_planned(step.instance, work.entry.asset_key, more, origin_of(step))
             seen.update(more)
             asked_for(more, None)
             outcome.add(producer.run(more))
-        satisfied |= _wait_for_others(work, ledger, outcome)
-        for dataid, manifest in satisfied.items():
-            events.add(_satisfied(work.entry, dataid, manifest))
+        # Dagster takes a chunk that was planned, and then not told of, for one that failed or is missing.
+        told = {one: manifest for one, manifest in satisfied.items() if one in work.planned}
+        waited_for = wait_for_others(ledger, work.entry.dataset.datasetid, outcome)
+        _tell_satisfied(work.entry, ledger, told | waited_for, events)
+        satisfied |= waited_for
         if work.entry.declaration.table and made:
             follow(ledger, self.spark.spark_session, work.entry.declaration, made, step.log)
+        outcome.asked = len(seen)
         return outcome, len(satisfied)
 
     def _producer(
@@ -192,27 +187,6 @@ def origin_of(step: StepExecutionContext) -> Origin:
     return Origin(run_id=step.run_id, job_name=step.job_name, step_key=step.step.key)
 
 
-def _came_meanwhile(
-    work: Work, ledger: Ledger, step: StepExecutionContext, trigger: Trigger, seen: set[DataId]
-) -> list[DataId]:
-    """What became runnable while we worked, and is ours too: a run that is there is cheaper than one that must start.
-
-    A run of the sensor takes along what nobody has; one of a backfill, what the same backfill will come to.
-    """
-    wanted = {trigger.backfill} if trigger.backfill else set()
-    if trigger.sensor != SENSOR and not wanted:
-        return []
-    if len(seen) >= _TAKEN_ALONG or room(ledger, work.job.jobid).free == 0:
-        return []
-    with ledger.statement() as statement:
-        can_run = what_can_run(statement, [work.job.jobid], _TAKEN_ALONG).get(work.job.jobid, {})
-        if not (new := [one for one in can_run if one not in seen]):
-            return []
-        active = active_of(step.instance, open_runs(statement, [work.job.jobid]), without=step.run_id)
-    taken = active.dataids.get(work.job.jobid, ())
-    return [one for one in new if one not in taken and active.backfills_with(work.entry.asset_key, one) == wanted]
-
-
 @contextmanager
 def _run_of(ledger: Ledger, job: Job, step: StepExecutionContext) -> Iterator[RunId]:
     run_id = patiently(lambda: begin_run(ledger, job.jobid, runner="dagster", external_id=step.run_id), step.log)
@@ -226,32 +200,24 @@ def _run_of(ledger: Ledger, job: Job, step: StepExecutionContext) -> Iterator[Ru
     patiently(lambda: end_run(ledger, run_id), step.log)
 
 
-def _wait_for_others(work: Work, ledger: Ledger, outcome: Outcome) -> dict[DataId, Manifest | None]:
-    """What somebody else was making when we asked is waited for: our request is satisfied when he has made it."""
-    satisfied: dict[DataId, Manifest | None] = {}
-    until = monotonic() + _WAIT_SECONDS
-    while busy := [one for one, verdict in outcome.refused.items() if verdict.code == Code.LOCKED]:
-        keys = [ChunkKey(datasetid=work.entry.dataset.datasetid, dataid=one) for one in busy]
-        with ledger.statement() as statement:
-            ready = ready_versions(statement, keys)
-            running = {one.dataid for one in find(statement, keys) if one.status == Status.RUNNING}
-        for key, manifest in ready.items():
-            del outcome.refused[key.dataid]
-            satisfied[key.dataid] = manifest
-        if not running or monotonic() > until:
-            break
-        threading.Event().wait(_PAUSE_SECONDS)
-    return satisfied
-
-
-def _satisfied(entry: Entry, dataid: DataId, manifest: Manifest | None) -> Materialized:
+def _tell_satisfied(
+    entry: Entry, ledger: Ledger, satisfied: Mapping[DataId, Manifest | None], events: EventWriter
+) -> None:
     note = "it was READY already when its turn came; nothing ran again"
-    return Materialized(
-        asset_key=entry.asset_key,
-        dataid=dataid,
-        metadata=metadata.of_manifest(manifest, note) if manifest else metadata.of_foreign(note),
-        manifest_id=manifest.manifest_id if manifest else None,
-    )
+    with ledger.statement() as statement:
+        how = reports.how_made(statement, [one.manifest_id for one in satisfied.values() if one is not None])
+    for dataid, manifest in satisfied.items():
+        story = metadata.of_foreign(note)
+        if manifest is not None:
+            story = metadata.of_manifest(manifest, how.get(manifest.manifest_id), note)
+        events.add(
+            Materialized(
+                asset_key=entry.asset_key,
+                dataid=dataid,
+                metadata=story,
+                manifest_id=manifest.manifest_id if manifest else None,
+            )
+        )
 
 
 def _failure(work: Work, outcome: Outcome) -> dg.Failure:
@@ -260,7 +226,7 @@ def _failure(work: Work, outcome: Outcome) -> dg.Failure:
     more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
     table = "".join(f"| {one} | {' '.join(reason.split())[:300]} |\n" for one, reason in list(reasons.items())[:1000])
     return dg.Failure(
-        description=f"{len(reasons)} of {len(work.dataids)} chunks of {work.entry.dataset.datasetid} were not made: "
+        description=f"{len(reasons)} of {outcome.asked} chunks of {work.entry.dataset.datasetid} were not made: "
         f"{shown}{more}",
         metadata={"not_made": dg.MetadataValue.md(f"| chunk | why |\n|---|---|\n{table}")},
         allow_retries=False,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
+from ..ledger.reports import HowMade
 from ..model.manifest import CheckResult, Manifest
 from ..model.verdict import Answer, InputVersion
 from .events import Metadata
@@ -17,15 +18,14 @@ def of_made(made: Made) -> Metadata:
     return {
         **_of_version(made.publication.version, manifest.location, manifest.bytes, manifest.row_count),
         **_of_history(made.claim.inputs, manifest.checks),
-        "answers": dg.MetadataValue.md(_answers(made.claim.verdict.answers)),
-        "attempt": dg.MetadataValue.int(made.claim.attempt),
-        "duration_s": dg.MetadataValue.float(round(made.seconds, 3)),
+        **_of_claim(made.claim.verdict.answers, made.claim.attempt, made.seconds),
     }
 
 
-def of_manifest(manifest: Manifest, note: str) -> Metadata:
-    """Of a version that this run did not make."""
+def of_manifest(manifest: Manifest, how: HowMade | None, note: str) -> Metadata:
+    """Of a version that this run did not make. Without a claim it was announced, or rolled back to."""
     return {
+        **(_of_claim(how.answers, how.attempt, how.seconds) if how else {}),
         **_of_version(manifest.version, manifest.location, manifest.bytes, manifest.row_count),
         **_of_history(manifest.inputs, manifest.checks),
         "published": dg.MetadataValue.timestamp(manifest.published),
@@ -35,6 +35,14 @@ def of_manifest(manifest: Manifest, note: str) -> Metadata:
 
 def of_foreign(note: str) -> Metadata:
     return {"note": dg.MetadataValue.text(note)}
+
+
+def _of_claim(answers: Iterable[Answer], attempt: int, seconds: float) -> Metadata:
+    return {
+        "answers": dg.MetadataValue.md(_answers(answers)),
+        "attempt": dg.MetadataValue.int(attempt),
+        "duration_s": dg.MetadataValue.float(round(seconds, 3)),
+    }
 
 
 def _of_version(version: int | None, location: str, size: int, rows: int | None) -> Metadata:

@@ -67,6 +67,8 @@ class Made:
 class Outcome:
     """What became of the chunks of a run."""
 
+    #: How many chunks the run has had, with those that it took along.
+    asked: int = 0
     made: int = 0
     refused: dict[DataId, Verdict] = field(default_factory=dict)
     failed: dict[DataId, str] = field(default_factory=dict)

@@ -74,6 +74,17 @@ select m.*, m.published <= now() - interval '1 minute' as settled,
  order by m.manifest_id
  limit %(count)s
 
+-- name: how_made
+-- How versions were made: the answers of the claim, at which attempt, and how long it took from the claim on.
+select m.manifest_id, v.ready, v.right_data, v.placed, v.valid, v.safe, coalesce(e.attempt, 1) as attempt,
+       extract(epoch from m.published - v.asked)::float as seconds
+  from dataflow.data_manifest m
+ cross join lateral (select v.* from dataflow.verdict v
+                      where v.jobid = m.jobid and v.dataid = m.dataid and v.claim_id = m.claim_id limit 1) v
+  left join lateral (select max(e.attempt) as attempt from dataflow.chunk_event e
+                      where e.datasetid = m.datasetid and e.dataid = m.dataid and e.claim_id = m.claim_id) e on true
+ where m.manifest_id = any (%(manifest_ids)s)
+
 -- name: unreported_foreign
 -- Chunks that somebody made READY without a version, after a place in their order. The youngest wait: who was earlier may
 -- still have to commit.
