@@ -25,7 +25,7 @@ from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import ClaimLost, NoGo, UnknownName
 from opendataflow_dagster.model.ids import ChunkKey, DataId, DatasetId, natural_key
-from opendataflow_dagster.model.job import ALL, Job, ListedChunks
+from opendataflow_dagster.model.job import ALL, Job, ListedChunks, Policy
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.status import FREE, TRANSITIONS, Status
 from opendataflow_dagster.model.verdict import Code
@@ -53,10 +53,11 @@ JOBS: Final[Mapping[str, Job]] = {
         job("split: tidy -> left, right"),
         job("daily: raw -> day", raw=ListedChunks(lambda dataid: WINDOW[dataid])),
         job("report: sums -> paper", sums=ALL),
+        job("post: codes -> books", Policy(ordered=True)),
     )
 }
 #: `codes` has no producing Job; a SKIPPED chunk of `tidy` lets its consumers pass.
-DATASETS: Final = ("codes", "day", "joined", "left", "paper", "raw", "right", "sums", "tidy")
+DATASETS: Final = ("books", "codes", "day", "joined", "left", "paper", "raw", "right", "sums", "tidy")
 PASSES: Final = "tidy"
 PRODUCER: Final[Mapping[str, str]] = {datasetid: one.jobid for one in JOBS.values() for datasetid in one.outputs}
 MAX_ATTEMPTS: Final = 3
@@ -180,11 +181,22 @@ class Model:
         return not self.is_free(jobid, dataid) or any(reading) or any(read_in_place)
 
     def code(self, jobid: str, dataid: str) -> Code | None:
-        if not self.has_inputs(jobid, dataid):
+        if not self.has_inputs(jobid, dataid) or self.must_wait(jobid, dataid):
             return Code.DATA_NOT_READY
         if any(self.is_wrong(one) for one in self.needs(jobid, dataid)):
             return Code.WRONG_DATA
         return Code.LOCKED if self.is_locked(jobid, dataid) else None
+
+    def must_wait(self, jobid: str, dataid: str) -> bool:
+        """In a strictly ordered Job: for the one that runs, or for an earlier one that is not finished."""
+        if not JOBS[jobid].policy.ordered:
+            return False
+        rows = [(row[2], out.status) for row, out in self.outs.items() if row[0] in JOBS[jobid].outputs]
+        running = [each for each, status in rows if status == "RUNNING"]
+        waiting = [each for each, status in rows if status not in ("READY", "SKIPPED")]
+        waiting += [each for one, each in self.runnable() if one == jobid]
+        turn = min(running or waiting, key=natural_key, default=dataid)
+        return turn != dataid and (bool(running) or natural_key(turn) < natural_key(dataid))
 
     def runnable(self) -> dict[tuple[str, str], bool]:
         """The chunks that can run, and whether they were resubmitted."""
