@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import psycopg
 from click.testing import CliRunner, Result
 
 from opendataflow_dagster.cli.main import odf
+from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.run import begin_run, end_run
+from tests.conftest import _database as new_database
 from tests.factories import Flow
 
 DAYS = tuple(f"2024-01-{day:02}" for day in range(1, 31))
@@ -62,3 +68,21 @@ def after_an_outage(flow: Flow) -> None:
         fail(flow.ledger, taken, f"OSError: /mnt/lake/delays/{day}/part-{place} is not there (errno 5)")
     fail(flow.ledger, claim(flow.ledger, "average", DAYS[12], second), "delay is a number: 3 of 199 are not")
     claim(flow.ledger, "average", DAYS[13], second)
+
+
+def month_template(server: str, template: str, root: Path) -> Iterator[str]:
+    """The name of a database with that month: made once, and cloned for each test."""
+    for url in new_database(server, template):
+        for flow in _flow(url, root):
+            after_an_outage(flow)
+        yield urlsplit(url).path.lstrip("/")
+
+
+def month_clone(server: str, name: str, root: Path) -> Iterator[Flow]:
+    for url in new_database(server, name):
+        yield from _flow(url, root)
+
+
+def _flow(url: str, root: Path) -> Iterator[Flow]:
+    with Ledger(url, actor="test") as ledger, psycopg.connect(url, autocommit=True) as psql:
+        yield Flow(ledger=ledger, url=url, psql=psql, root=root)

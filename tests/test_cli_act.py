@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 
 from opendataflow_dagster.cli import options
-from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import ClaimLost
 from opendataflow_dagster.model.ids import DatasetId
@@ -19,29 +16,25 @@ from opendataflow_dagster.protocol.claim import claim, claim_next
 from opendataflow_dagster.protocol.publish import publish
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.warehouse.location import folder_of
-from tests.conftest import _database as new_database
 from tests.factories import Flow
-from tests.operator import DAYS, Odf, after_an_outage
+from tests.operator import DAYS, Odf, month_clone, month_template
 
 WHO = ("--as", "ada", "--reason", "as agreed")
 
 
 @pytest.fixture(scope="module")
-def month_database(server: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """Made once, and cloned for each test."""
-    root = tmp_path_factory.mktemp("lake")
-    for url in new_database(server, template):
-        with Ledger(url, actor="test") as ledger, psycopg.connect(url, autocommit=True) as psql:
-            after_an_outage(Flow(ledger=ledger, url=url, psql=psql, root=root))
-        yield urlsplit(url).path.lstrip("/"), root
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
+def month_name(server: str, template: str, lake: Path) -> Iterator[str]:
+    yield from month_template(server, template, lake)
 
 
 @pytest.fixture
-def month(server: str, month_database: tuple[str, Path]) -> Iterator[Flow]:
-    name, root = month_database
-    for url in new_database(server, name):
-        with Ledger(url, actor="test") as ledger, psycopg.connect(url, autocommit=True) as psql:
-            yield Flow(ledger=ledger, url=url, psql=psql, root=root)
+def month(server: str, month_name: str, lake: Path) -> Iterator[Flow]:
+    yield from month_clone(server, month_name, lake)
 
 
 @pytest.fixture
@@ -432,6 +425,16 @@ def test_a_run_that_lost_a_chunk_publishes_the_others_and_says_so_with_129(flow:
     assert [one["dataid"] for one in ended["lost"]] == ["2"]
     assert (flow.status("raw/1"), flow.status("raw/2")) == ("READY", "RESUBMIT")
     assert run.json("runs")["runs"][0]["outcome"] == "FAILED"
+
+
+def test_an_end_that_died_before_it_closed_the_run_can_be_said_again(flow: Flow, run: Odf) -> None:
+    (load,) = flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw")))
+    flow.plan(load, ["1"])
+    run.text("job", "begin", "load")
+    run.text("job", "end", "1")
+    flow.type("update dataflow.job_run set ended = null, outcome = null")
+    assert run.text("job", "end", "1") == "Run 1 has published raw version 1.\n"
+    assert run.json("runs")["runs"][0]["outcome"] == "ENDED"
 
 
 @pytest.mark.parametrize("verb", [["renew"], ["end"], ["fail", "--reason", "disk full"]])

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..ledger import claims as ledger_claims
 from ..ledger import rows
+from ..ledger.claims import Publication
 from ..ledger.database import Ledger, Row
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, InvalidInput, InvalidManifest
@@ -54,10 +56,10 @@ class Extended:
 def extend(ledger: Ledger, run_id: int) -> Extended:
     """The work goes on."""
     run = _open_run(ledger, run_id)
-    held, lost = _claims_of(ledger, run)
-    if not held:
-        raise ClaimLost(lost, "renew")
-    return Extended(claims=tuple(renew(ledger, [one.claim for one in held])), lost=tuple(lost))
+    found = _claims_of(ledger, run)
+    if not found.held:
+        raise ClaimLost(found.lost, "renew")
+    return Extended(claims=tuple(renew(ledger, [one.claim for one in found.held])), lost=tuple(found.lost))
 
 
 def end(
@@ -68,23 +70,25 @@ def end(
     What does not fit its DataSet is an error, and the run goes on with that alone: end it again, or fail it.
     """
     run, places = _open_run(ledger, run_id), dict(locations or {})
-    held, lost = _claims_of(ledger, run)
-    if not held:
+    found = _claims_of(ledger, run)
+    if not found.held and not found.published:
         end_run(ledger, run.run_id, failed=True)
-        raise ClaimLost(lost, "end")
-    if strangers := sorted(set(places) - {output for one in held for output in one.claim.outputs}):
+        raise ClaimLost(found.lost, "end")
+    if strangers := sorted(set(places) - {output for one in found.held for output in one.claim.outputs}):
         raise InvalidInput(f"run {run_id} does not make {strangers[0]}; leave its location out")
     made = [
         Made(
             claim=one.claim,
             manifests={output: _manifest(one, output, places, row_count) for output in one.claim.outputs},
         )
-        for one in held
+        for one in found.held
     ]
     published = publish_many(ledger, made)
     if published.misfits:
         raise published.misfits[0].error
-    published = replace(published, lost=(*lost, *published.lost))
+    published = replace(
+        published, versions=(*found.published, *published.versions), lost=(*found.lost, *published.lost)
+    )
     end_run(ledger, run.run_id, failed=bool(published.lost))
     return published
 
@@ -99,11 +103,11 @@ def outputs_of(ledger: Ledger, run_id: int) -> list[str]:
 def give_up(ledger: Ledger, run_id: int, reason: str) -> list[Claim]:
     """All that the run holds has failed."""
     run = _open_run(ledger, run_id)
-    held, lost = _claims_of(ledger, run)
-    claims = [one.claim for one in held]
+    found = _claims_of(ledger, run)
+    claims = [one.claim for one in found.held]
     try:
         if not claims:
-            raise ClaimLost(lost, "fail")
+            raise ClaimLost(found.lost, "fail")
         fail_many(ledger, claims, [reason] * len(claims))
     finally:
         end_run(ledger, run.run_id, failed=True)
@@ -123,16 +127,31 @@ def _open_run(ledger: Ledger, run_id: int) -> Run:
     return run
 
 
-def _claims_of(ledger: Ledger, run: Run) -> tuple[list[_Held], list[Claim]]:
-    """What the run holds, and what it has claimed and holds no more."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Claims:
+    """All that a run has ever claimed."""
+
+    held: list[_Held]
+    #: By an end of the run that did not come to its own end.
+    published: list[Publication]
+    lost: list[Claim]
+
+
+def _claims_of(ledger: Ledger, run: Run) -> _Claims:
     with ledger.transaction() as transaction:
         holds = _by_claim(transaction.rows("run_claims", run_id=run.run_id))
         begun = _by_claim(transaction.rows("run_begun", run_id=run.run_id))
-    held = [
-        _Held(claim=_claim(run, of_claim), roots={DatasetId(row["output"]): row["location"] for row in of_claim})
-        for of_claim in holds.values()
-    ]
-    return held, [_claim(run, of_claim) for claim_id, of_claim in begun.items() if claim_id not in holds]
+        gone = [_claim(run, of_claim) for claim_id, of_claim in begun.items() if claim_id not in holds]
+        published = ledger_claims.published_by(transaction, gone) if gone else []
+    landed = {one.claim_id for one in published}
+    return _Claims(
+        held=[
+            _Held(claim=_claim(run, of_claim), roots={DatasetId(row["output"]): row["location"] for row in of_claim})
+            for of_claim in holds.values()
+        ],
+        published=published,
+        lost=[one for one in gone if one.claim_id not in landed],
+    )
 
 
 def _by_claim(found: Sequence[Row]) -> dict[int, list[Row]]:

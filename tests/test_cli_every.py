@@ -1,0 +1,362 @@
+"""Every command of `odf` has its success, its error and its JSON: a new one does not come in without them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from opendataflow_dagster.cli.main import odf
+from opendataflow_dagster.cli.reference import leaves
+from opendataflow_dagster.model.dataset import Dataset
+from opendataflow_dagster.model.ids import DatasetId
+from tests.factories import Flow
+from tests.operator import Odf, month_clone, month_template
+
+OPTIONS = {" ".join(words[1:]): {name for one in command.params for name in one.opts} for words, command in leaves(odf)}
+NOWHERE = "postgresql://odf@127.0.0.1:1/nowhere?connect_timeout=1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Here:
+    """On the month after an outage. `{tmp}` is a folder; arguments follow the command itself."""
+
+    well: str = ""
+    says: str
+    #: What is wrong, and the sentence for it; None: the ledger is not there.
+    wrong: str | None = None
+    error: str = "cannot be reached"
+    #: A name in its JSON. With `json_well` where that is asked in other words.
+    json: str | None
+    json_well: str | None = None
+    first: Callable[[Flow, Path], object] = lambda _, __: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere:
+    """It needs more than a ledger: the tests that have it, as `module.function`."""
+
+    success: str
+    error: str
+    json: str | None
+
+
+def spare(flow: Flow, _: Path) -> None:
+    """A Job whose chunk is claimed by run 3, and needs no folder."""
+    (job,) = flow.register("spare: -> extra", extra=Dataset(datasetid=DatasetId("extra")))
+    flow.plan(job, ["1"])
+    assert Odf(url=flow.url).json("job", "begin", "spare")["run_id"] == 3
+
+
+def made_twice(flow: Flow, _: Path) -> None:
+    flow.type(
+        "update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'flights' and dataid = '2024-01-01'"
+    )
+    flow.produce("load", "2024-01-01")
+
+
+def typed(*lines: str) -> Callable[[Flow, Path], None]:
+    def act(flow: Flow, _: Path) -> None:
+        for line in lines:
+            Odf(url=flow.url).text(*line.split())
+
+    return act
+
+
+def script(_: Flow, folder: Path) -> None:
+    path = folder / "load.sh"
+    path.write_text('#!/bin/sh\nmkdir -p "$flights_location"; echo 1 > "$flights_location/part-0"; echo made $dataid\n')
+    path.chmod(0o755)
+
+
+def exported(flow: Flow, folder: Path) -> None:
+    (folder / "all.json").write_text(Odf(url=flow.url).text("job", "export"))
+
+
+EVERY: dict[str, Here | Elsewhere] = {
+    # See
+    "status": Here(says="delays/2024-01-14", wrong="nope", error="there is no DataSet nope", json="datasets"),
+    "watch": Here(well="--looks 1", says="RUNNING -> FAILED", wrong="--every 0", error="--every", json="new_status"),
+    "why": Here(
+        well="load 2024-01-22", says="load/2024-01-22 can run", wrong="nope", error="job nope is not", json="verdict"
+    ),
+    "chunks": Here(well="delays", says="30 chunks", wrong="nope", error="there is no DataSet nope", json="chunks"),
+    "chunk show": Here(
+        well="delays 2024-01-09", says="is FAILED", wrong="delays nope", error="there is no chunk", json="events"
+    ),
+    "runs": Here(says="cron", wrong="nope", error="job nope is not registered", json="runs"),
+    "history": Here(says="RUNNING -> FAILED", wrong="nope", error="there is no DataSet nope", json="events"),
+    # Act
+    "plan": Here(well="average", says="10 WAIT, 6 RUN", wrong="nope", error="job nope is not", json="chunks"),
+    "resubmit": Here(
+        well="delays 2024-01-09",
+        says="Resubmitted delays/2024-01-09.",
+        wrong="delays",
+        error="say which chunks of delays",
+        json="chunks",
+    ),
+    "hold": Here(
+        well="delays 2024-01-09",
+        says="Held delays/2024-01-09.",
+        wrong="nope 1",
+        error="there is no DataSet nope",
+        json="chunks",
+    ),
+    "unhold": Here(
+        first=typed("hold delays 2024-01-09"),
+        well="delays 2024-01-09",
+        says="Gave back delays/2024-01-09.",
+        wrong="delays nope",
+        error="there is no chunk delays/nope",
+        json="chunks",
+    ),
+    "skip": Here(
+        well="flights 2024-01-30",
+        says="Skipped flights/2024-01-30.",
+        wrong="nope 1",
+        error="there is no DataSet nope",
+        json="chunks",
+    ),
+    "cancel": Here(
+        well="delays 2024-01-14",
+        says="Cancelled delays/2024-01-14.",
+        wrong="--run 99",
+        error="there is no run 99",
+        json="chunks",
+    ),
+    "rollback": Here(
+        first=made_twice,
+        well="flights 2024-01-01",
+        says="has version 3, which is version 1 again",
+        wrong="flights 2024-01-02",
+        error="has no earlier version",
+        json="version",
+    ),
+    "announce": Here(
+        first=typed("dataset add weather"),
+        well="weather 1",
+        says="READY now: weather/1.",
+        wrong="delays 1",
+        error="is made by job average",
+        json="chunks",
+    ),
+    "throttle": Here(
+        well="average 2", says="At most 2 chunks of average", wrong="average many", error="is no number", json="room"
+    ),
+    "pause": Here(well="average", says="Job average is paused.", wrong="nope", error="job nope is not", json="room"),
+    "resume": Here(
+        first=typed("pause average"),
+        well="average",
+        says="Job average goes on.",
+        wrong="nope",
+        error="job nope is not",
+        json="room",
+    ),
+    "heal": Here(says="expired leases: 0 resubmitted", json="resubmitted"),
+    "sweep": Here(well="delays", says="removed: 0 old versions", wrong="nope", error="nope", json="versions"),
+    "delete-run": Here(
+        well="average 2024-01-14",
+        says="Deleted delays/2024-01-14.",
+        wrong="nope 1",
+        error="job nope is not registered",
+        json="chunks",
+    ),
+    # Run
+    "run": Here(
+        first=script, well="{tmp}/load.sh", says="made 2024-01-22", wrong="nope.sh", error="no script", json="exit_code"
+    ),
+    "force": Here(
+        first=script,
+        well="--dataid x {tmp}/load.sh",
+        says="made x",
+        wrong="--dataid x nope.sh",
+        error="there is no script nope.sh",
+        json="exit_code",
+    ),
+    # Report
+    "report": Here(
+        well="-o {tmp}/page.html",
+        says="Wrote ",
+        wrong="-o {tmp}/no/page.html",
+        error="cannot be written",
+        json="failures",
+        json_well="",
+    ),
+    "metrics": Here(says="odf_up 1.0", wrong="--listen here", error="is no address", json="metrics"),
+    "digest": Here(says="of 3 causes", wrong="--webhook --mail a@b", error="choose --webhook or --mail", json="causes"),
+    # Set up
+    "init": Here(
+        well="{tmp}/sales", says="Wrote 8 files", wrong="{tmp}/Sales", error="cannot be the name", json="files"
+    ),
+    "dataset list": Here(says="flights", json="datasets"),
+    "dataset show": Here(
+        well="delays", says="location", wrong="nope", error="there is no DataSet nope", json="datasetid"
+    ),
+    "dataset add": Here(
+        well="codes", says="New: dataset codes.", wrong="delays", error="there is a DataSet delays", json="new"
+    ),
+    "dataset set": Here(
+        well="delays --owner ada",
+        says="Changed: dataset delays.",
+        wrong="delays",
+        error="say what of delays to change",
+        json="changed",
+    ),
+    "dataset export": Here(says='"delays"', wrong="nope", error="there is no DataSet nope", json="datasets"),
+    "dataset import": Here(
+        first=exported, well="{tmp}/all.json", says="4 as before", wrong="{tmp}/no.json", error="no.json", json="new"
+    ),
+    "job list": Here(says="average", json="jobs"),
+    "job show": Here(well="average", says="delays", wrong="nope", error="there is no job nope", json="policy"),
+    "job add": Here(
+        first=typed("dataset add codes"),
+        well="sum --in delays --out codes",
+        says="New: job sum.",
+        wrong="sum --out delays",
+        error="has two producers, average and sum",
+        json="new",
+    ),
+    "job set": Here(
+        well="load --lease 1h",
+        says="Changed: job load.",
+        wrong="load",
+        error="say what of load to change",
+        json="changed",
+    ),
+    "job export": Here(says='"average"', wrong="nope", error="there is no job nope", json="jobs"),
+    "job import": Here(
+        first=exported, well="{tmp}/all.json", says="4 as before", wrong="{tmp}/no.json", error="no.json", json="new"
+    ),
+    "job begin": Here(
+        well="average", says="of average has claimed 2024-01-15", wrong="nope", error="job nope is not", json="claims"
+    ),
+    "job renew": Here(
+        first=spare, well="3", says="The lease now ends", wrong="99", error="there is no run 99", json="claims"
+    ),
+    "job end": Here(
+        first=spare,
+        well="3",
+        says="Run 3 has published extra version 1.",
+        wrong="1",
+        error="run 1 of load ended before",
+        json="versions",
+    ),
+    "job fail": Here(
+        first=spare,
+        well="3 --reason full",
+        says="Run 3 has failed: 1.",
+        wrong="3",
+        error="say why it failed",
+        json="claims",
+    ),
+    "schema install": Here(says="The schema is up to date.", json="applied"),
+    "schema verify": Here(says="The schema is whole", json="ok"),
+    "schema sql": Here(says="create schema", wrong="x", error="unexpected extra argument", json=None),
+    "completion": Here(well="bash", says="_ODF_COMPLETE", wrong="dos", error="dos", json=None),
+    "check": Elsewhere(
+        success="test_cli_code.test_a_new_project_is_whole_and_becomes_what_the_ledger_has",
+        error="test_cli_code.test_code_that_cannot_be_loaded_is_one_sentence",
+        json="test_cli_code.test_a_new_project_is_whole_and_becomes_what_the_ledger_has",
+    ),
+    "apply": Elsewhere(
+        success="test_cli_code.test_apply_says_what_it_did_and_asks_where_that_is_much",
+        error="test_cli_code.test_code_that_cannot_be_loaded_is_one_sentence",
+        json="test_cli_code.test_a_new_project_is_whole_and_becomes_what_the_ledger_has",
+    ),
+    **{
+        f"db {verb}": Elsewhere(
+            success="test_cli_db.test_the_embedded_server_from_start_to_stop",
+            error=f"test_cli_db.{error}",
+            json="test_cli_db.test_the_embedded_server_from_start_to_stop",
+        )
+        for verb, error in (
+            ("start", "test_an_error_of_the_server_is_one_sentence_with_exit_code_135"),
+            ("stop", "test_with_a_configured_server_there_is_nothing_to_start_or_stop"),
+            ("status", "test_an_error_of_the_server_is_one_sentence_with_exit_code_135"),
+            ("url", "test_a_url_that_is_not_one_is_refused_without_repeating_it"),
+        )
+    },
+    "table refresh": Elsewhere(
+        success="test_warehouse_catalog.test_odf_table_refresh_makes_a_table_that_other_processes_read",
+        error="test_warehouse_catalog.test_odf_table_refresh_makes_a_table_that_other_processes_read",
+        json="test_warehouse_catalog.test_odf_table_refresh_makes_a_table_that_other_processes_read",
+    ),
+    "db shell": Elsewhere(
+        success="test_cli_setup.test_db_shell_is_psql_on_the_ledger_and_has_its_exit_code",
+        error="test_cli_setup.test_db_shell_is_psql_on_the_ledger_and_has_its_exit_code",
+        json=None,
+    ),
+    **{
+        f"secret {verb}": Elsewhere(
+            success=f"test_secrets.{success}",
+            error="test_secrets.test_what_cannot_be_done_is_one_sentence_and_its_code",
+            json=f"test_secrets.{success}",
+        )
+        for verb, success in (
+            ("set", "test_a_password_is_set_from_stdin_verified_and_decrypted"),
+            ("verify", "test_a_password_is_set_from_stdin_verified_and_decrypted"),
+            ("decrypt", "test_a_password_is_set_from_stdin_verified_and_decrypted"),
+            ("encrypt", "test_encrypt_prints_what_the_dataset_can_store_and_upstream_too"),
+            ("rotate", "test_rotate_changes_every_password_in_the_format_it_has_or_none"),
+        )
+    },
+}
+HERE = [pytest.param(name, one, id=name) for name, one in EVERY.items() if isinstance(one, Here)]
+
+
+def test_every_command_is_in_the_table_of_successes_errors_and_json() -> None:
+    assert set(EVERY) == set(OPTIONS)
+    assert {name for name, one in EVERY.items() if one.json is None} == {
+        name for name, options in OPTIONS.items() if "--json" not in options
+    }
+    named = {
+        test for one in EVERY.values() if isinstance(one, Elsewhere) for test in (one.success, one.error, one.json)
+    }
+    for test in named - {None}:
+        module, _, function = str(test).partition(".")
+        assert callable(getattr(importlib.import_module(f"tests.{module}"), function)), test
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
+def month_name(server: str, template: str, lake: Path) -> Iterator[str]:
+    yield from month_template(server, template, lake)
+
+
+@pytest.fixture
+def month(server: str, month_name: str, lake: Path) -> Iterator[Flow]:
+    yield from month_clone(server, month_name, lake)
+
+
+@pytest.mark.parametrize(("name", "row"), HERE)
+def test_every_command_has_its_success_its_error_and_its_json(
+    month: Flow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, row: Here
+) -> None:
+    monkeypatch.setenv("ODF_HOME", str(tmp_path / "home"))
+    row.first(month, tmp_path)
+    run, dry = Odf(url=month.url), ["--dry-run"] if "--dry-run" in OPTIONS[name] else []
+
+    def call(arguments: str, *options: str, of: Odf = run) -> Result:
+        return of(*name.split(), *options, *arguments.format(tmp=tmp_path).split())
+
+    if row.json is not None:
+        # As a rehearsal where there is one, so that it can be done in earnest afterwards.
+        well = row.well if row.json_well is None else row.json_well
+        said = call(well, *dry, "--json")
+        assert said.exit_code == 0, said.output
+        assert row.json in json.JSONDecoder().raw_decode(said.stdout)[0]
+    wrong = call(row.well, of=Odf(url=NOWHERE)) if row.wrong is None else call(row.wrong)
+    assert (wrong.exit_code, wrong.stdout) == (132 if row.wrong is None else 64, "")
+    assert row.error in " ".join(wrong.stderr.split())
+    done = call(row.well)
+    assert done.exit_code == 0, done.output
+    assert row.says in done.stdout
