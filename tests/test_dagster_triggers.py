@@ -55,6 +55,8 @@ def test_a_run_terminated_in_the_ui_ends_its_work_and_its_claims_long_before_the
     served.hold.let_go("write", held.dataid)
     assert served.wait_for_run(run_id).status == dg.DagsterRunStatus.CANCELED
     served.wait_for("the sensor", lambda: acted(served, "claims_of_cancelled_runs", run_id))
+    chunk = served.project.flow.chunk("raw/2024-02-20")
+    assert (chunk.status, chunk.reason) == ("FAILED", f"cancelled by a person in Dagster (run {run_id})")
 
 
 def test_a_run_killed_under_the_daemon_gives_back_its_claims_long_before_the_lease_and_heals(served: Server) -> None:
