@@ -125,7 +125,9 @@ def test_a_chunk_shows_its_five_answers_rows_version_and_place(page: Page, serve
 
 def test_the_run_that_failed_names_the_chunks_and_the_reason(page: Page, served: Server) -> None:
     # Other tests use the same server, with other days.
-    wanted = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], tags={"dagster/asset_partition_range_start": DAYS[0]})
+    wanted = dg.RunsFilter(
+        statuses=[dg.DagsterRunStatus.FAILURE], tags={"dagster/asset_partition_range_start": DAYS[0]}
+    )
     (failed,) = served.project.instance.get_runs(wanted)
     page.goto(f"{served.address}/runs/{failed.run_id}")
     expect(page.get_by_text("2 of 30 chunks of raw were not made").first).to_be_visible(timeout=PATIENCE)
