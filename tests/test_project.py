@@ -29,6 +29,7 @@ LAYOUT = (
     "workspace.yaml",
     "definitions.py",
     "opendataflow_dagster",
+    "opendataflow_dagster/testing.py",
     "assets",
     "resources",
     "sensors",
@@ -36,6 +37,7 @@ LAYOUT = (
     "tests",
     "bench",
     "docs",
+    "examples",
 )
 
 
