@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..model.ids import DataId, DatasetId, JobId
+from ..model.ids import DataId, DatasetId, JobId, RunId
 from ..model.job import Job
 from .database import Transaction
 
@@ -86,8 +86,8 @@ def job_items(transaction: Transaction, jobid: JobId) -> list[JobItem]:
     return [JobItem(**row) for row in transaction.rows("script_items", jobid=jobid)]
 
 
-def plan_chunks(transaction: Transaction, job: Job, dataids: Sequence[DataId]) -> int:
-    """Announce chunks with the input chunks they need; how many are new."""
+def plan_chunks(transaction: Transaction, job: Job, dataids: Sequence[DataId], run_id: RunId | None = None) -> int:
+    """Announce chunks with the input chunks they need; how many are new. `run_id`: who shall make them."""
     listed = [
         (dataid, datasetid, input_dataid)
         for dataid in dataids
@@ -104,9 +104,11 @@ def plan_chunks(transaction: Transaction, job: Job, dataids: Sequence[DataId]) -
             datasetids=[one[1] for one in listed],
             input_dataids=[one[2] for one in listed],
         )
-    return announce_chunks(transaction, job.jobid, dataids)
+    return announce_chunks(transaction, job.jobid, dataids, run_id)
 
 
-def announce_chunks(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> int:
+def announce_chunks(
+    transaction: Transaction, jobid: JobId, dataids: Sequence[DataId], run_id: RunId | None = None
+) -> int:
     """PENDING rows for the outputs of a Job; how many are new."""
-    return transaction.run("plan_chunks", jobid=jobid, dataids=list(dataids))
+    return transaction.run("plan_chunks", jobid=jobid, dataids=list(dataids), run_id=run_id)

@@ -41,8 +41,10 @@ def request(
     wanted = tuple(dict.fromkeys(data_id(one) for one in dataids))
     keys = [ChunkKey(datasetid=output, dataid=one) for output in job.outputs for one in wanted]
     with ledger.transaction(actor=by) as transaction:
-        registry.plan_chunks(transaction, job, wanted)
-        again = [] if requested is None else changed(transaction, "request", keys, reason=reason, requested=requested)
+        registry.plan_chunks(transaction, job, wanted, run_id)
+        again: list[ChunkKey] = []
+        if requested is not None:
+            again = changed(transaction, "request", keys, reason=reason, requested=requested, run_id=run_id)
         ready = ready_versions(transaction, [one for one in keys if one.datasetid == job.outputs[0]])
     if run_id is not None:
         # By itself, because it locks the rows in another order than those above.

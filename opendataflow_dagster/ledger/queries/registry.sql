@@ -67,9 +67,9 @@ select %(jobid)s, m.dataid, m.datasetid, m.input_dataid from meant m
 on conflict do nothing
 
 -- name: plan_chunks
--- Announce the chunks that a Job shall produce. A chunk that has a row keeps it.
-insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)
-select j.datasetid, j.jobid, p.dataid, 'OUT', 'PENDING'
+-- Announce the chunks that a Job shall produce, and which run was asked for them. A chunk that has a row keeps it.
+insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, run_id)
+select j.datasetid, j.jobid, p.dataid, 'OUT', 'PENDING', %(run_id)s::bigint
   from dataflow.job j
  cross join unnest(%(dataids)s::text[]) as p(dataid)
  where j.jobid = %(jobid)s and j.itemtype = 'OUT'

@@ -1,14 +1,14 @@
 -- name: request
 -- A person asks for these chunks: a FAILED one runs again, and so does a READY one that is older than the request. What
 -- somebody makes just now is not taken away from him.
-update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s
+update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s, run_id = coalesce(%(run_id)s::bigint, s.run_id)
   from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
  where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT'
    and (s.status = 'FAILED' or s.status = 'READY' and s.modified <= %(requested)s)
 returning s.datasetid, s.dataid
 
 -- name: ask_of_run
--- What is free among these is asked of this run: whoever cancels the run means these chunks, too.
+-- What was free before is asked of this run as well: whoever cancels the run means these chunks, too.
 update dataflow.datastatus s set run_id = %(run_id)s
   from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
  where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT' and s.status in ('PENDING', 'RESUBMIT')
