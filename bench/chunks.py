@@ -8,7 +8,7 @@ Three ways through the same reads and writes, in one process, with one warm Spar
     bare      a PySpark loop: read a file, filter it, write a folder; nothing is recorded
     sequence  a run of Dagster over the chunks, one at a time: request, claim, five answers, read through manifests,
               checks and fingerprint during the write, publish, history, an event of Dagster for each
-    overlap   the same, several chunks at a time
+    overlap   the same, several chunks at a time: two for each core, where a run takes one unless it is told otherwise
 
 And vanilla Dagster: a run for each partition, each in a process and with a Spark session of its own; a sample of them.
 The last line is one JSON object.
@@ -50,8 +50,9 @@ from opendataflow_dagster.protocol.announce import announce
 
 TARGETS = {"sequence_over_bare": ("<=", 1.10), "overlap_over_bare": ("<", 0.8), "times_vanilla": (">=", 30.0)}
 ROWS = 1_000
+CORES = os.cpu_count() or 1
 # More at once than cores: what a chunk waits for (the driver, the file system, the ledger) is hidden by another.
-AT_ONCE = 2 * (os.cpu_count() or 1)
+AT_ONCE = 2 * CORES
 
 #: A sample of one run for each partition, as any tutorial would write it.
 VANILLA = """
@@ -183,6 +184,7 @@ def measure(ground: Ground, scale: Scale) -> dict[str, float]:
     ground.ours(warm[2:4], 1)
     ground.ours(warm[4:], AT_ONCE)
     seconds: dict[str, list[float]] = {"bare": [], "sequence": [], "overlap": []}
+    print(f"overlap: ODF_CHUNKS_AT_ONCE={AT_ONCE}; without it a run makes {CORES} at a time here, one for each core")
     print(f"{'seconds for ' + str(scale.chunks) + ' chunks':<24}{'bare':>10}{'sequence':>10}{'overlap':>10}")
     for number in range(scale.rounds):
         # Each way goes first in turn: the files of the others may still be on their way to the disk.
