@@ -31,7 +31,8 @@ from .catalogue import Catalogue, Entry
 from .endings import end_badly
 from .events import EventWriter, Materialized, Origin, write_planned
 from .meanwhile import came_meanwhile, wait_for_others
-from .produce import Made, Outcome, Producer, patiently
+from .outcome import Made, Outcome
+from .produce import Producer, patiently
 from .resources import LedgerResource, SparkResource
 from .table import follow
 from .trigger import trigger_of

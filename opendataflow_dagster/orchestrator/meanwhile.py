@@ -18,7 +18,7 @@ from ..model.verdict import Code
 from ..protocol.throttle import room
 from .active import SENSOR, active_of
 from .catalogue import Entry
-from .produce import Outcome
+from .outcome import Outcome
 from .trigger import Trigger
 
 # How long a request waits for a chunk that somebody else is making just now.

@@ -10,7 +10,7 @@ from ..ledger.reports import HowMade
 from ..model.manifest import CheckResult, Manifest
 from ..model.verdict import Answer, InputVersion
 from .events import Metadata
-from .produce import Made
+from .outcome import Made
 
 
 def of_made(made: Made) -> Metadata:

@@ -24,8 +24,8 @@ from ..ledger.registry import Room
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, OpenDataFlowError
 from ..model.ids import DataId, DatasetId, RunId
-from ..model.manifest import Manifest, NewManifest
-from ..model.verdict import Code, Verdict
+from ..model.manifest import NewManifest
+from ..model.verdict import Code
 from ..protocol.claim import claim_many
 from ..protocol.process import Stop
 from ..protocol.publish import publish
@@ -37,6 +37,7 @@ from ..warehouse.session import interrupt, tag_thread
 from .chunk import ChunkContext, Inputs, frame_of, skipped_inputs
 from .declaration import Declaration, ReadForeign
 from .leases import Leases
+from .outcome import Made, Outcome
 from .previous import previous_rows
 from .script import make_with_script
 
@@ -51,46 +52,6 @@ _PATIENCE_SECONDS = 120.0
 _PAUSE_SECONDS = 1.0
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Made:
-    """A chunk that was published."""
-
-    claim: Claim
-    manifest: NewManifest | Manifest
-    publication: Publication
-    seconds: float
-
-
-@dataclass(kw_only=True)
-class Outcome:
-    """What became of the chunks of a run."""
-
-    #: How many chunks the run has had, with those that it took along.
-    asked: int = 0
-    made: int = 0
-    refused: dict[DataId, Verdict] = field(default_factory=dict)
-    failed: dict[DataId, str] = field(default_factory=dict)
-    lost: list[DataId] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        return not (self.refused or self.failed or self.lost)
-
-    def add(self, other: Outcome) -> None:
-        self.made += other.made
-        self.refused |= other.refused
-        self.failed |= other.failed
-        self.lost += other.lost
-
-    def reasons(self) -> dict[DataId, str]:
-        """Why each chunk that was not made was not."""
-        return {
-            **{one: str(verdict).partition(": ")[2] for one, verdict in self.refused.items()},
-            **self.failed,
-            **dict.fromkeys(self.lost, "CLAIM_LOST: resubmitted or taken by someone else meanwhile; it runs again"),
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
