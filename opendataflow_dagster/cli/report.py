@@ -19,7 +19,9 @@ _HEAT_MAPS = 60
 
 
 @click.command()
-@click.option("--output", "-o", "target", metavar="FILE", help=f"Where to write the page; - prints it. Default: {_FILE}")
+@click.option(
+    "--output", "-o", "target", metavar="FILE", help=f"Where to write the page; - prints it. Default: {_FILE}"
+)
 @click.option("--since", type=Moment(), help="Only failures since then: a time, or 24h.")
 @as_json
 def report(target: str | None, since: datetime | None, json_wanted: bool) -> None:
