@@ -91,10 +91,9 @@ def take_named(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]
 
 
 def _taken(jobid: JobId, run_id: RunId | None, row: Row) -> Taken:
-    return Taken(
-        claims=rows.claims(jobid, run_id, row) if row["dataids"] else [],
-        file_count=row["file_count"] or 0,
-    )
+    if (taken := row["taken"]) is None:
+        return Taken(claims=[], file_count=0)
+    return Taken(claims=rows.claims(jobid, run_id, taken), file_count=taken["file_count"])
 
 
 def renew(transaction: Transaction, claims: Sequence[Claim]) -> dict[ClaimId, datetime]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
 from psycopg.types.json import Jsonb
@@ -77,12 +78,12 @@ def answers(row: Row) -> tuple[Answer, ...]:
     return tuple(Answer.of(question, row[column]) for question, column in ANSWERS.items())
 
 
-def claims(jobid: JobId, run_id: RunId | None, row: Row) -> list[Claim]:
-    """From the one row of `dataflow.take`, whose arrays have a place for each chunk."""
-    outputs = tuple(sorted(DatasetId(one) for one in row["outputs"]))
-    lease, lease_until = row["lease"], row["lease_until"]
-    attempts = row["attempts"] or [1] * len(row["dataids"])
-    chunks = zip(row["dataids"], row["claim_ids"], attempts, row["inputs"], strict=True)
+def claims(jobid: JobId, run_id: RunId | None, taken: dict[str, Any]) -> list[Claim]:
+    """From what `dataflow.take` says: lists that have a place for each chunk."""
+    outputs = tuple(DatasetId(one) for one in taken["outputs"])
+    lease, lease_until = timedelta(seconds=taken["lease"]), datetime.fromisoformat(taken["lease_until"])
+    attempts = taken["attempts"] or [1] * len(taken["dataids"])
+    chunks = zip(taken["dataids"], taken["claim_ids"], attempts, taken["inputs"], strict=True)
     return [
         Claim(
             claim_id=ClaimId(claim_id),

@@ -61,9 +61,26 @@ create trigger keep_row before update on dataflow.datastatus
 create trigger keep_new_row before insert on dataflow.datastatus
     for each row when (current_setting('dataflow.taking', true) is distinct from 'on') execute function dataflow.keep_row();
 
+create function dataflow.follow_insert(p_datasetids text[], p_dataids text[], p_statuses text[], p_manifests bigint[], p_has_version boolean,
+                                       p_read_datasetids text[], p_read_dataids text[]) returns void
+    language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+begin
+    if p_datasetids is not null then
+        perform dataflow.keep_runnable(p_datasetids, p_dataids, array_fill('NEW'::text, array[cardinality(p_dataids)]), p_statuses);
+    end if;
+    if p_has_version then
+        perform dataflow.keep_answers(p_datasetids, p_dataids, '{}', p_manifests);
+    end if;
+    if p_read_datasetids is not null then
+        perform dataflow.keep_readers(p_read_datasetids, p_read_dataids);
+    end if;
+end
+$$;
+
+-- Without settings of its own, which a claim of one chunk would pay for.
 create function dataflow.after_insert() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
     datasetids      text[];
@@ -88,15 +105,7 @@ begin
            array_agg(n.dataid) filter (where n.locktype = 'IN' and n.manifest_id is null)
       into datasetids, dataids, statuses, manifests, has_version, read_datasetids, read_dataids
       from new_rows n;
-    if datasetids is not null then
-        perform dataflow.keep_runnable(datasetids, dataids, array_fill('NEW'::text, array[cardinality(dataids)]), statuses);
-    end if;
-    if has_version then
-        perform dataflow.keep_answers(datasetids, dataids, '{}', manifests);
-    end if;
-    if read_datasetids is not null then
-        perform dataflow.keep_readers(read_datasetids, read_dataids);
-    end if;
+    perform dataflow.follow_insert(datasetids, dataids, statuses, manifests, has_version, read_datasetids, read_dataids);
     return null;
 end
 $$;

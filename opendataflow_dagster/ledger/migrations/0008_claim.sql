@@ -8,26 +8,33 @@
 -- The next chunks of a Job (p_names null: at most p_count, RESUBMIT first, in natural order, passing over what others are
 -- claiming), or these, whose rows the caller has locked. All that were picked are taken, or nothing happens: the answers
 -- of some do not stand any more (DF003), or there are files to look at before the transaction ends, and the caller is in
--- none (DF004). `attempts` is null where all are first ones.
-create function dataflow.take(p_jobid text, p_names text[], p_count integer, p_run_id bigint, p_with_files boolean,
-                              out file_count bigint, out lease interval, out lease_until timestamptz, out outputs text[],
-                              out dataids text[], out claim_ids bigint[], out attempts integer[], out inputs jsonb)
+-- none (DF004). Null: there is nothing to do. As JSON, which a client reads quicker than a row of arrays; `attempts` is
+-- null where all are first ones.
+create function dataflow.take(p_jobid text, p_names text[], p_count integer, p_run_id bigint, p_with_files boolean) returns json
     language plpgsql
 as $$
 #variable_conflict use_column
 declare
-    pins         jsonb[];
-    pin_count    bigint;
+    lease        interval;
+    lease_until  timestamptz;
+    outputs      text[];
     is_plain     boolean;
     is_ordered   boolean;
     is_steered   boolean;
     most         bigint;
+    places       tid[];
+    dataids      text[];
+    pins         jsonb[];
+    claim_ids    bigint[];
+    file_count   bigint;
+    pin_count    bigint;
     others       boolean;
     in_datasets  text[];
     in_dataids   text[];
     in_manifests bigint[];
     in_claims    bigint[];
     added        bigint;
+    attempts     integer[];
     setting      text;
 begin
     -- Others lock datastatus first and the runnable row after it. We give way before Postgres calls that a deadlock
@@ -43,30 +50,31 @@ begin
     if is_steered then
         most := (dataflow.room(p_jobid)).free;
     end if;
-    with picked as (
-        delete from dataflow.runnable r
-         where r.ctid = any (case when p_names is null then array(
-                   select t.ctid from dataflow.runnable t
-                    where t.jobid = p_jobid and t.blocked is null
-                    order by t.resubmit desc, t.sort_key, t.dataid
-                    limit least(p_count, most)
-                      for update skip locked)
-               else array(
-                   select t.ctid from dataflow.runnable t
-                    where t.jobid = p_jobid and t.dataid = any (p_names) and t.blocked is null) end)
-        returning r.dataid, r.inputs, r.file_count, r.resubmit, r.sort_key, r.others
-    )
-    select array_agg(p.dataid), array_agg(p.inputs), array_agg(nextval('dataflow.claim_id')), sum(p.file_count), sum(jsonb_array_length(p.inputs)),
-           bool_or(p.others)
-      into dataids, pins, claim_ids, file_count, pin_count, others
-      from (select * from picked order by resubmit desc, sort_key, dataid) p;
+    if p_names is null then
+        select array_agg(r.ctid), array_agg(r.dataid), array_agg(r.inputs), array_agg(nextval('dataflow.claim_id')), sum(r.file_count),
+               sum(jsonb_array_length(r.inputs)), bool_or(r.others)
+          into places, dataids, pins, claim_ids, file_count, pin_count, others
+          from (select t.ctid, t.dataid, t.inputs, t.file_count, t.others
+                  from dataflow.runnable t
+                 where t.jobid = p_jobid and t.blocked is null
+                 order by t.resubmit desc, t.sort_key, t.dataid
+                 limit least(p_count, most)
+                   for update skip locked) r;
+    else
+        select array_agg(r.ctid), array_agg(r.dataid), array_agg(r.inputs), array_agg(nextval('dataflow.claim_id')), sum(r.file_count),
+               sum(jsonb_array_length(r.inputs)), bool_or(r.others)
+          into places, dataids, pins, claim_ids, file_count, pin_count, others
+          from dataflow.runnable r
+         where r.jobid = p_jobid and r.dataid = any (p_names) and r.blocked is null;
+    end if;
     if dataids is null then
-        return;
+        return null;
     elsif file_count > 0 and not p_with_files then
         raise exception 'the inputs of job % have files', p_jobid using errcode = 'DF004';
     elsif is_ordered and (cardinality(dataids) > 1 or dataflow.must_wait(dataflow.whose_turn(p_jobid), dataids[1])) then
         perform dataflow.refuse_stale(dataids);
     end if;
+    delete from dataflow.runnable r where r.ctid = any (places);
     if others then
         perform dataflow.take_over(p_jobid, outputs, dataids);
     end if;
@@ -111,7 +119,8 @@ begin
     if added <> cardinality(dataids) * cardinality(outputs) + coalesce(cardinality(in_claims), 0) then
         attempts := dataflow.take_existing(p_jobid, dataids, claim_ids, outputs, in_datasets, in_dataids, in_manifests, in_claims, lease_until, p_run_id);
     end if;
-    inputs := to_jsonb(pins);
+    return json_build_object('dataids', dataids, 'claim_ids', claim_ids, 'attempts', attempts, 'inputs', pins, 'outputs', outputs,
+                             'lease', extract(epoch from lease), 'lease_until', lease_until, 'file_count', file_count);
 end
 $$;
 
