@@ -26,6 +26,7 @@ from opendataflow_dagster.model.job import Policy
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.announce import announce
+from opendataflow_dagster.protocol.cancel import cancel
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.force import force
 from opendataflow_dagster.protocol.gate import gate
@@ -273,6 +274,16 @@ def test_deleting_a_run_touches_only_that_jobs_rows(flow: Flow) -> None:
         publish(flow.ledger, lost, flow.manifest(lost))
     flow.publish(kept)
     assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1"]
+
+
+def test_no_retry_policy_undoes_what_a_person_has_cancelled(flow: Flow) -> None:
+    flow.register(job("load: -> raw", Policy(retry_on=".", max_attempts=9)))
+    claim(flow.ledger, "load", "1")
+    cancel(flow.ledger, [key("raw/1")], by="ada")
+    assert heal(flow.ledger).retried == ()
+    assert flow.status("raw/1") == "FAILED"
+    resubmit(flow.ledger, [key("raw/1")], by="ada")
+    assert flow.chunk("raw/1").retries == 0, "a person's resubmit counts anew"
 
 
 def test_a_verb_leaves_its_name_and_reason_in_the_history_although_no_row_has_a_reason(flow: Flow) -> None:
