@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 import pytest
 
+from opendataflow_dagster.model.verdict import Code
+from opendataflow_dagster.protocol.gate import gate
 from tests.dagster_server import Server
 
 CHAIN = ("raw", "tidy", "summary")
@@ -19,20 +21,6 @@ BAD = {"2024-01-01", "2024-01-30"}
 
 def statuses(served: Server, datasetid: str, dataids: Iterable[str] = DAYS) -> dict[str, str | None]:
     return {one: served.project.flow.status(f"{datasetid}/{one}") for one in dataids}
-
-
-def launch(served: Server, job: str, dataid: str) -> str:
-    """As the documentation says it; the id of the run."""
-    tags = f'{{"dagster/partition": "{dataid}"}}'
-    done = served.cli("job", "launch", "-f", "tests/pipelines/chain.py", "-j", job, "--tags", tags)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (run,) = served.project.instance.get_runs(limit=1)
-    return run.run_id
-
-
-def ended(served: Server, run_id: str) -> bool:
-    run = served.project.instance.get_run_by_id(run_id)
-    return run is not None and run.is_finished
 
 
 def test_of_a_backfill_over_three_datasets_all_but_the_two_bad_chunks_reach_the_end(served: Server) -> None:
@@ -48,35 +36,50 @@ def test_of_a_backfill_over_three_datasets_all_but_the_two_bad_chunks_reach_the_
     versions = {served.project.flow.chunk(f"{name}/{one}").version for name in CHAIN for one in good}
     assert versions == {1}, "nothing ran twice, though backfill and sensor both wanted it"
 
-    def over() -> bool:
-        found = served.project.instance.get_backfill(backfill)
-        return found is not None and found.status.value not in ("REQUESTED", "CANCELING", "FAILING")
-
-    served.wait_for("the end of the backfill", over)
+    served.wait_for_backfill(backfill)
     told = {name: [one for one, _ in served.project.materializations(name)] for name in CHAIN}
     assert {name: set(DAYS) & set(days) for name, days in told.items()} == {name: set(good) for name in CHAIN}
 
 
-def test_a_launched_job_makes_its_ready_chunk_anew_and_nothing_else_runs(served: Server) -> None:
-    run_id = launch(served, "raw", DAYS[1])
-    served.wait_for("the end of the run", lambda: ended(served, run_id))
+def test_executing_a_backfill_again_from_its_failures_makes_those_and_nothing_else(served: Server) -> None:
+    for one in BAD:
+        (served.bad / one).unlink()
+    (failed,) = served.project.instance.get_backfills(limit=1)
 
-    assert [served.project.flow.chunk(f"{name}/{DAYS[1]}").version for name in CHAIN] == [2, 1, 1]
+    answer = served.graphql(
+        """mutation ($params: ReexecutionParams!) { reexecutePartitionBackfill(reexecutionParams: $params) {
+             __typename ... on LaunchBackfillSuccess { backfillId } } }""",
+        params={"parentRunId": failed.backfill_id, "strategy": "FROM_FAILURE"},
+    )["reexecutePartitionBackfill"]
+
+    assert answer["__typename"] == "LaunchBackfillSuccess", answer
+    served.wait_for_backfill(answer["backfillId"])
+    assert set(statuses(served, "raw").values()) == {"READY"}
+    served.wait_for("the end of the chain", lambda: set(statuses(served, "summary").values()) == {"READY"})
+    assert {served.project.flow.chunk(f"{name}/{one}").version for name in CHAIN for one in DAYS} == {1}
+
+
+def test_a_launched_job_makes_its_ready_chunk_anew_and_its_consumers_say_that_they_are_out_of_date(
+    served: Server,
+) -> None:
+    flow = served.project.flow
+    served.wait_for_run(served.launch("raw", DAYS[1]))
+
+    assert [flow.chunk(f"{name}/{DAYS[1]}").version for name in CHAIN] == [2, 1, 1], "nothing else runs"
     newest, *_ = [told for dataid, told in served.project.materializations("raw") if dataid == DAYS[1]]
     assert newest["version"] == 2
+    (asked,) = gate(flow.ledger, "summary", [DAYS[1]])
+    assert asked.code == Code.WRONG_DATA
+    assert f"tidy/{DAYS[1]} is out of date: made from raw/{DAYS[1]} version 1, current is version 2" in str(asked)
 
 
 def test_a_job_launched_before_its_input_is_ready_fails_with_the_code(served: Server) -> None:
-    run_id = launch(served, "tidy", "2024-02-01")
-    served.wait_for("the end of the run", lambda: ended(served, run_id))
+    run = served.wait_for_run(served.launch("tidy", "2024-02-01"))
 
-    instance = served.project.instance
-    run = instance.get_run_by_id(run_id)
-    assert run is not None
     assert run.is_failure
     (failure,) = [
         one.dagster_event.step_failure_data.user_failure_data
-        for one in instance.all_logs(run_id)
+        for one in served.project.instance.all_logs(run.run_id)
         if one.dagster_event and one.dagster_event.is_step_failure
     ]
     assert failure is not None
@@ -86,8 +89,6 @@ def test_a_job_launched_before_its_input_is_ready_fails_with_the_code(served: Se
 def test_resubmit_typed_in_sql_for_fifty_chunks_of_three_datasets_runs_them_all_producers_first(
     served: Server,
 ) -> None:
-    for one in BAD:
-        (served.bad / one).unlink(missing_ok=True)
     flow = served.project.flow
     wanted = [one for one in DAYS if one not in BAD][1:17]
     chosen = [f"{name}/{one}" for name in CHAIN for one in wanted] + [f"raw/{one}" for one in sorted(BAD)]
