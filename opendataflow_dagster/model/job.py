@@ -20,6 +20,9 @@ class ChunkMapping:
 
     kind: str = "equal"
 
+    def __repr__(self) -> str:
+        return f"the mapping {self.kind}"
+
 
 class EqualChunk(ChunkMapping):
     """The input chunk with the same dataid."""
