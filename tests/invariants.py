@@ -102,7 +102,7 @@ _ALL: Final = "\nunion all\n".join(
 
 #: The answers too, except for the no that only a look at the files gives.
 _RUNNABLE: Final = """
-    select r.jobid, r.dataid, r.resubmit, r.sort_key, nullif(r.blocked, 'INVALID_PATH'), r.file_count, r.others,
+    select r.jobid, r.dataid, r.resubmit, r.sort_key, nullif(r.blocked, 'INVALID_PATH'), r.file_count, r.is_plain,
            (select string_agg(i::text, ', ' order by i) from jsonb_array_elements(r.inputs) i)
       from dataflow.runnable r"""
 

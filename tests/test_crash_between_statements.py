@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from opendataflow_dagster.ledger.claims import Publication
-from opendataflow_dagster.ledger.database import Ledger, Row, Transaction
+from opendataflow_dagster.ledger.database import Ledger, Transaction
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import ClaimLost, LedgerUnavailable
@@ -43,13 +43,9 @@ class CrashingTransaction(Transaction):
         super().__init__(connection)
         self._before_a_statement = before_a_statement
 
-    def rows(self, name: str, /, **parameters: object) -> list[Row]:
+    def _execute(self, cursor: Any, name: str, parameters: dict[str, object]) -> Any:
         self._before_a_statement(self._connection)
-        return super().rows(name, **parameters)
-
-    def run(self, name: str, /, **parameters: object) -> int:
-        self._before_a_statement(self._connection)
-        return super().run(name, **parameters)
+        return super()._execute(cursor, name, parameters)
 
 
 class CrashingLedger(Ledger):

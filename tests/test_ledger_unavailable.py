@@ -20,7 +20,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from opendataflow_dagster.ledger import schema
-from opendataflow_dagster.ledger.database import Ledger, Row, Transaction
+from opendataflow_dagster.ledger.database import Ledger, Transaction
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
@@ -99,19 +99,14 @@ def before_statement(
             fired.append(statement)
             act()
 
-    rows, run = Transaction.rows, Transaction.run
+    original = Transaction._execute
 
-    def hooked_rows(self: Transaction, statement: str, /, **parameters: object) -> list[Row]:
+    def execute(self: Transaction, cursor: Any, statement: str, parameters: dict[str, object]) -> Any:
         look(statement)
-        return rows(self, statement, **parameters)
-
-    def hooked_run(self: Transaction, statement: str, /, **parameters: object) -> int:
-        look(statement)
-        return run(self, statement, **parameters)
+        return original(self, cursor, statement, parameters)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Transaction, "rows", hooked_rows)
-        patch.setattr(Transaction, "run", hooked_run)
+        patch.setattr(Transaction, "_execute", execute)
         yield fired
 
 
@@ -524,10 +519,12 @@ def test_a_server_that_cannot_be_reached_is_a_clear_error_with_its_cause(
     assert str(conninfo_to_dict(server)["password"]) not in str(gone.value)
 
 
-def test_a_statement_that_the_server_cannot_finish_is_not_called_an_unreachable_server(url: str) -> None:
-    impatient = of(url, options="-c statement_timeout=1")
-    with Ledger(impatient) as ledger, pytest.raises(LedgerUnavailable) as canceled:
-        register(ledger, [Dataset(datasetid=DatasetId(f"d{number}")) for number in range(2000)])
+def test_a_statement_that_the_server_cannot_finish_is_not_called_an_unreachable_server(flow: Flow) -> None:
+    impatient = of(flow.url, options="-c statement_timeout=500")
+    with flow.psql.transaction():
+        flow.type("lock table dataflow.dataset in access exclusive mode")
+        with Ledger(impatient) as ledger, pytest.raises(LedgerUnavailable) as canceled:
+            register(ledger, [Dataset(datasetid=DatasetId("raw"))])
     assert "could not finish a statement (canceling statement due to statement timeout)" in str(canceled.value)
     assert "reached" not in str(canceled.value)
 

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from opendataflow_dagster.ledger import chunks
 from opendataflow_dagster.ledger.chunks import Event
-from opendataflow_dagster.ledger.database import Row, Transaction
+from opendataflow_dagster.ledger.database import Transaction
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import ClaimLost, NoGo
@@ -634,14 +635,14 @@ def test_a_statement_of_someone_else_is_never_given_up_for_our_claim_of_the_same
 
 def before_statement(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], None]) -> None:
     """Act once, when the ledger is about to run the statement of this name."""
-    original, due = Transaction.rows, [act]
+    original, due = Transaction._execute, [act]
 
-    def rows(self: Transaction, statement: str, /, **parameters: object) -> list[Row]:
+    def execute(self: Transaction, cursor: Any, statement: str, parameters: dict[str, object]) -> Any:
         if statement == name and due:
             due.pop()()
-        return original(self, statement, **parameters)
+        return original(self, cursor, statement, parameters)
 
-    monkeypatch.setattr(Transaction, "rows", rows)
+    monkeypatch.setattr(Transaction, "_execute", execute)
 
 
 def until_it_waits_or_ends(psql: psycopg.Connection, pid: int, work: Future[None]) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from ..model.claim import Claim
 from ..model.ids import ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest, NewManifest
 from ..model.verdict import Verdict
 from . import rows
-from .database import Row, Transaction
+from .database import Transaction
 
 # What an integer of Postgres holds.
 _MOST_AT_ONCE = 2**31 - 1
@@ -23,8 +23,8 @@ class Taken:
     """What the ledger grants."""
 
     claims: list[Claim]
-    #: Of all their inputs; where there are any, the claims hold only if every file is in its place.
-    file_count: int
+    #: The claims hold only if every file of their inputs is in its place.
+    have_files: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,13 +70,9 @@ def give_way(transaction: Transaction) -> None:
 
 def take_next(transaction: Transaction, jobid: JobId, count: int, run_id: RunId | None, *, with_files: bool) -> Taken:
     """The next chunks. Where there are files to look at, InputsHaveFiles unless it is said that they will be."""
-    return _taken(
-        jobid,
-        run_id,
-        transaction.one(
-            "claim_next", jobid=jobid, count=min(count, _MOST_AT_ONCE), run_id=run_id, with_files=with_files
-        ),
-    )
+    most = min(count, _MOST_AT_ONCE)
+    taken = transaction.value("claim_next", jobid=jobid, count=most, run_id=run_id, with_files=with_files)
+    return _taken(jobid, run_id, taken)
 
 
 def runnable(transaction: Transaction, jobid: JobId, count: int) -> list[DataId]:
@@ -87,13 +83,13 @@ def runnable(transaction: Transaction, jobid: JobId, count: int) -> list[DataId]
 def take_named(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId], run_id: RunId | None) -> Taken:
     """Those of these chunks that are runnable with five yes."""
     transaction.rows("lock_runnable", jobid=jobid, dataids=list(dataids))
-    return _taken(jobid, run_id, transaction.one("claim_named", jobid=jobid, dataids=list(dataids), run_id=run_id))
+    return _taken(jobid, run_id, transaction.value("claim_named", jobid=jobid, dataids=list(dataids), run_id=run_id))
 
 
-def _taken(jobid: JobId, run_id: RunId | None, row: Row) -> Taken:
-    if (taken := row["taken"]) is None:
-        return Taken(claims=[], file_count=0)
-    return Taken(claims=rows.claims(jobid, run_id, taken), file_count=taken["file_count"])
+def _taken(jobid: JobId, run_id: RunId | None, taken: dict[str, Any] | None) -> Taken:
+    if taken is None:
+        return Taken(claims=[], have_files=False)
+    return Taken(claims=rows.claims(jobid, run_id, taken), have_files=taken["have_files"])
 
 
 def renew(transaction: Transaction, claims: Sequence[Claim]) -> dict[ClaimId, datetime]:

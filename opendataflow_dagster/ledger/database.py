@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from threading import RLock
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
 
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, dict_row, scalar_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ..model.errors import (
@@ -36,6 +36,7 @@ from .sql import sql
 
 Connection: TypeAlias = psycopg.Connection[DictRow]
 Row: TypeAlias = DictRow
+Found = TypeVar("Found")
 
 # What our triggers raise.
 _FORBIDDEN_TRANSITION = "DF001"
@@ -51,18 +52,24 @@ class Transaction:
         self._connection = connection
 
     def rows(self, name: str, /, **parameters: object) -> list[Row]:
-        return self._execute(name, parameters).fetchall()
+        return self._execute(self._connection.cursor(), name, parameters).fetchall()
 
     def one(self, name: str, /, **parameters: object) -> Row:
         return self.rows(name, **parameters)[0]
 
+    def value(self, name: str, /, **parameters: object) -> Any:
+        """The one column of the one row."""
+        return self._execute(self._connection.cursor(row_factory=scalar_row), name, parameters).fetchone()
+
     def run(self, name: str, /, **parameters: object) -> int:
         """How many rows it changed."""
-        return self._execute(name, parameters).rowcount
+        return self._execute(self._connection.cursor(), name, parameters).rowcount
 
-    def _execute(self, name: str, parameters: dict[str, object]) -> psycopg.Cursor[Row]:
+    def _execute(
+        self, cursor: psycopg.Cursor[Found], name: str, parameters: dict[str, object]
+    ) -> psycopg.Cursor[Found]:
         try:
-            return self._connection.execute(sql(name), parameters, prepare=True)
+            return cursor.execute(sql(name), parameters, prepare=True)
         except UnicodeEncodeError as error:
             raise InvalidInput(_unstorable(repr(error.object[:60]))) from error
 
@@ -151,7 +158,7 @@ class Ledger:
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
         try:
-            with self._rehearsed() if self.rehearsal else self._pool.connection() as connection:
+            with self._rehearsed() if self.rehearsal else self._pooled() as connection:
                 yield connection
         except PoolTimeout:
             raise self._why_no_connection() from None
@@ -160,6 +167,15 @@ class Ledger:
                 # The other idle connections are probably dead as well; the next verb gets a living one.
                 self._pool.check()
             raise self._in_our_words(error) from error
+
+    @contextmanager
+    def _pooled(self) -> Iterator[Connection]:
+        """As the pool's own context does, but for its commit: there is never anything to commit."""
+        connection = self._pool.getconn()
+        try:
+            yield connection
+        finally:
+            self._pool.putconn(connection)
 
     @contextmanager
     def _rehearsed(self) -> Iterator[Connection]:
@@ -207,6 +223,8 @@ class Ledger:
             return InvalidDefinition(
                 f"a DataSet has one producing job: {error.diag.message_detail}; remove one OUT item"
             )
+        if isinstance(error, errors.UniqueViolation) and error.diag.table_name == "datastatus":
+            return LedgerConflict(f"somebody else has just taken a chunk on {self._server}; try again")
         if isinstance(error, errors.CheckViolation) and constraint is not None and "id" in constraint:
             return InvalidName(f"{said} ({error.diag.message_detail or constraint}); give a printable id")
         if isinstance(

@@ -70,7 +70,7 @@ def install(ledger: Ledger, upto: str | None = None) -> tuple[str, ...]:
         report = _report(transaction)
         _refuse(report)
         whole = upto in (None, migrations()[-1].name)
-        adopts = whole and transaction.one("has_upstream_tables")["found"]
+        adopts = whole and transaction.value("has_upstream_tables")
         applied = ["adopt_upstream"] if adopts else []
         if adopts:
             transaction.run_text(_text("adopt_begin").encode())
@@ -91,7 +91,7 @@ def install(ledger: Ledger, upto: str | None = None) -> tuple[str, ...]:
 def verify(ledger: Ledger) -> SchemaReport:
     """What of the schema is there. Changes nothing."""
     with ledger.transaction() as transaction:
-        if not transaction.one("has_migrations")["found"]:
+        if not transaction.value("has_migrations"):
             return _compare({}, _existing_roles(transaction))
         return _report(transaction)
 

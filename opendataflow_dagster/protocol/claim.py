@@ -125,7 +125,7 @@ class _Misplaced(Exception):
 
 def _looked_at(transaction: Transaction, taken: Taken) -> list[Claim]:
     """The claims, with the versions of their inputs, every file of which is in its place."""
-    if not taken.file_count:
+    if not taken.have_files:
         return taken.claims
     verdicts = [one.verdict for one in taken.claims]
     manifests = manifests_of(transaction, verdicts)
@@ -151,4 +151,4 @@ def _turn_the_day(ledger: Ledger, job: JobId) -> bool:
     """Nothing to do: is the Job known at all, and has its `today` become another day?"""
     with ledger.transaction() as transaction:
         require_job(transaction, job)
-        return bool(transaction.one("turn_the_day")["days"])
+        return bool(transaction.value("turn_the_day"))

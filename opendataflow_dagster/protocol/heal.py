@@ -51,7 +51,7 @@ def heal(ledger: Ledger, *, rebuild: bool = False, asked_by: str = "") -> Healed
         cascaded = changed(transaction, "heal_cascade", ())
     with ledger.transaction(actor=f"heal{person}") as transaction:
         transaction.rows("turn_the_day")
-        asked_again = transaction.one("heal_blocked")["asked"]
+        asked_again = transaction.value("heal_blocked")
         closed_runs = transaction.run("heal_runs")
     strays = added = removed = 0
     if rebuild:

@@ -80,7 +80,7 @@ def failed(
 
 
 def require_dataset(transaction: Transaction, datasetid: DatasetId) -> None:
-    if not transaction.one("is_dataset", datasetid=datasetid)["found"]:
+    if not transaction.value("is_dataset", datasetid=datasetid):
         raise UnknownName(f"there is no DataSet {datasetid}; see them with: odf dataset list")
 
 

@@ -177,8 +177,8 @@ create table dataflow.runnable (
     -- The evidence: the input versions, as in data_manifest.inputs, and how many files they have.
     inputs     jsonb not null default '[]',
     file_count bigint not null default 0,
-    -- Another Job has left a row of an output, PENDING or RESUBMIT: whoever claims the chunk takes it over.
-    others     boolean not null default false,
+    -- No output has a row yet, and every input has a version with a place of its own: its claim only adds rows.
+    is_plain   boolean not null default false,
     primary key (jobid, dataid)
 ) with (fillfactor = 70);
 comment on table dataflow.runnable is 'Derived: the chunks whose inputs are all READY and whose output is free, with the answers to the five questions. Triggers keep it; rebuild_runnable makes it anew.';

@@ -181,7 +181,7 @@ create function dataflow.first_three(reasons text[]) returns text
 -- copying a subquery to every place that mentions its columns, and from turning a look-up around.
 create function dataflow.ask(p_jobid text, p_dataids text[])
     returns table (dataid text, ready text, right_data text, placed text, valid text, safe text, inputs jsonb, file_count bigint,
-                   is_runnable boolean, resubmit boolean, others boolean)
+                   is_runnable boolean, resubmit boolean, is_plain boolean)
     language sql stable
 begin atomic
     select chunk.dataid,
@@ -202,7 +202,7 @@ begin atomic
            -- of its own. Its turn is another matter.
            i.ready is null and w.unlisted is null and o.output_count > 0 and not o.is_taken and (i.equal_count > 0 or o.row_count > 0),
            coalesce(o.resubmit, false),
-           coalesce(o.others, false)
+           o.row_count = 0 and coalesce(i.is_pinned, true)
       from unnest(p_dataids) as chunk(dataid)
      cross join (
         select exists (select from dataflow.job t where t.jobid = p_jobid and t.mapping <> 'equal') as lists,
@@ -218,6 +218,7 @@ begin atomic
         -- Each input chunk: its OUT rows, its DataSet and its version; what is wrong with it, as a word.
         select sum(m.file_count) as file_count,
                count(*) filter (where x.mapping = 'equal') as equal_count,
+               bool_and(coalesce(m.location <> 'elsewhere', false)) as is_pinned,
                jsonb_agg(case when m.location = 'elsewhere'
                               -- A version without a place of its own: the next one will be where it is.
                               then jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
@@ -283,7 +284,6 @@ begin atomic
                count(s.dataid) as row_count,
                coalesce(bool_or(a.safe = 'TAKEN'), false) as is_taken,
                bool_or(s.status = 'RESUBMIT') as resubmit,
-               bool_or(s.jobid <> p_jobid) as others,
                array_agg(dataflow.reason(a.right_data, p_jobid, t.datasetid, chunk.dataid)) filter (where a.right_data is not null) as right_data,
                array_agg(dataflow.reason(a.safe, p_jobid, t.datasetid, chunk.dataid)) filter (where a.safe is not null) as safe
           from dataflow.job t

@@ -42,11 +42,11 @@ begin
                                       where not a.is_runnable))
         ), settled as (
             -- Every row is there and ours; the conflict is the way to it.
-            insert into dataflow.runnable (jobid, dataid, sort_key, resubmit, blocked, inputs, file_count, others)
-            select work.jobid, a.dataid, '', a.resubmit, a.code, a.inputs, a.file_count, a.others from asked a where a.is_runnable
+            insert into dataflow.runnable (jobid, dataid, sort_key, resubmit, blocked, inputs, file_count, is_plain)
+            select work.jobid, a.dataid, '', a.resubmit, a.code, a.inputs, a.file_count, a.is_plain from asked a where a.is_runnable
                 on conflict (jobid, dataid) do update
                set resubmit = excluded.resubmit, blocked = excluded.blocked, inputs = excluded.inputs, file_count = excluded.file_count,
-                   others = excluded.others
+                   is_plain = excluded.is_plain
         ), refused as (
             insert into dataflow.verdict (jobid, dataid, ready, right_data, placed, valid, safe, code, inputs)
             select work.jobid, a.dataid, a.ready, a.right_data, a.placed, a.valid, a.safe, a.code, a.inputs
@@ -335,13 +335,13 @@ begin
     get diagnostics removed = row_count;
 
     update dataflow.runnable r
-       set resubmit = n.resubmit, blocked = n.code, inputs = n.inputs, file_count = n.file_count, others = n.others
+       set resubmit = n.resubmit, blocked = n.code, inputs = n.inputs, file_count = n.file_count, is_plain = n.is_plain
       from runnable_now n
      where n.jobid = r.jobid and n.dataid = r.dataid
-       and (r.resubmit, r.blocked, r.inputs, r.file_count, r.others) is distinct from (n.resubmit, n.code, n.inputs, n.file_count, n.others);
+       and (r.resubmit, r.blocked, r.inputs, r.file_count, r.is_plain) is distinct from (n.resubmit, n.code, n.inputs, n.file_count, n.is_plain);
 
-    insert into dataflow.runnable (jobid, dataid, resubmit, sort_key, blocked, inputs, file_count, others)
-    select n.jobid, n.dataid, n.resubmit, dataflow.natural_key(n.dataid), n.code, n.inputs, n.file_count, n.others
+    insert into dataflow.runnable (jobid, dataid, resubmit, sort_key, blocked, inputs, file_count, is_plain)
+    select n.jobid, n.dataid, n.resubmit, dataflow.natural_key(n.dataid), n.code, n.inputs, n.file_count, n.is_plain
       from runnable_now n
         on conflict (jobid, dataid) do nothing;
     get diagnostics added = row_count;

@@ -59,7 +59,7 @@ create trigger keep_row before update on dataflow.datastatus
     for each row execute function dataflow.keep_row();
 -- The ids of a claim come from rows that were looked at before.
 create trigger keep_new_row before insert on dataflow.datastatus
-    for each row when (current_setting('dataflow.taking', true) is distinct from 'on') execute function dataflow.keep_row();
+    for each row when (new.claim_id is null) execute function dataflow.keep_row();
 
 create function dataflow.follow_insert(p_datasetids text[], p_dataids text[], p_statuses text[], p_manifests bigint[], p_has_version boolean,
                                        p_read_datasetids text[], p_read_dataids text[]) returns void
