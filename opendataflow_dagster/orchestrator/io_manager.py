@@ -58,7 +58,8 @@ class Work:
 class DatasetIOManager(dg.ConfigurableIOManager):
     ledger: LedgerResource
     spark: SparkResource
-    #: How many chunks a run makes at a time; 0: as many as this machine has cores.
+    #: How many chunks a run makes at a time; 0: two for each core. What one waits for (the driver, the file system, the
+    #: ledger) is hidden by another; Spark itself never works on more than its cores.
     chunks_at_once: int = 0
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:
@@ -165,7 +166,7 @@ class DatasetIOManager(dg.ConfigurableIOManager):
             foreign=work.catalogue.foreign,
             schemas=work.catalogue.schemas,
             run_id=run_id,
-            at_once=self.chunks_at_once or os.cpu_count() or 1,
+            at_once=self.chunks_at_once or 2 * (os.cpu_count() or 1),
             log=step.log,
             published=published,
         )

@@ -82,14 +82,16 @@ class Producer:
         if not waiting:
             return outcome
         tag = f"opendataflow-{self.run_id}"
-        pool = ThreadPoolExecutor(max_workers=self.at_once, thread_name_prefix="odf-chunk")
+        # One thread more than chunks are made at a time: it publishes one while the next is made.
+        pool = ThreadPoolExecutor(max_workers=self.at_once + 1, thread_name_prefix="odf-chunk")
+        turns = threading.Semaphore(self.at_once)
         working: dict[Future[Made | str | None], Claim] = {}
         try:
             with Leases(self.ledger, self.log) as leases:
                 while waiting or working:
                     if waiting and len(working) <= self.at_once:
                         for claim in self._claim(waiting, outcome, leases, idle=not working):
-                            working[pool.submit(self._make, claim, leases, tag)] = claim
+                            working[pool.submit(self._make, claim, leases, turns, tag)] = claim
                     done, _ = wait(working, timeout=None if working else 0, return_when=FIRST_COMPLETED)
                     for one in done:
                         self._note(outcome, working.pop(one).dataid, one.result())
@@ -132,21 +134,30 @@ class Producer:
     def _room(self) -> Room:
         return patiently(lambda: room(self.ledger, self.declaration.jobid), self.log)
 
-    def _make(self, claim: Claim, leases: Leases, tag: str) -> Made | str | None:
+    def _make(self, claim: Claim, leases: Leases, turns: threading.Semaphore, tag: str) -> Made | str | None:
         """The published chunk, the reason of its failure, or None when the claim was lost. Raises to end the run."""
-        if not leases.begin(claim):
-            return None
         try:
-            made = self._attempt(claim, leases, tag)
+            made = self._attempt(claim, leases, turns, tag)
         except BaseException:
             leases.end()
             raise
         leases.let_go(claim)
         return made
 
-    def _attempt(self, claim: Claim, leases: Leases, tag: str) -> Made | str | None:
+    def _attempt(self, claim: Claim, leases: Leases, turns: threading.Semaphore, tag: str) -> Made | str | None:
         try:
-            return self._run_script(claim) if self.declaration.command else self._publish(claim, leases, tag)
+            with turns:
+                began = monotonic()
+                if not leases.begin(claim):
+                    return None
+                if self.declaration.command:
+                    return self._run_script(claim)
+                tag_thread(self.spark, tag)
+                manifest = self._stage(claim)
+            if leases.is_lost(claim):
+                return None
+            publication = patiently(lambda: publish(self.ledger, claim, manifest), self.log)
+            return Made(claim=claim, manifest=manifest, publication=publication, seconds=monotonic() - began)
         except ClaimLost:
             return None
         except Exception as error:  # the author's, or Spark's, or a check's: it belongs to this chunk alone
@@ -165,15 +176,6 @@ class Producer:
             claim_id=claim.claim_id, datasetid=made.datasetid, manifest_id=made.manifest_id, version=made.version
         )
         return Made(claim=claim, manifest=made, publication=publication, seconds=monotonic() - began)
-
-    def _publish(self, claim: Claim, leases: Leases, tag: str) -> Made | None:
-        began = monotonic()
-        tag_thread(self.spark, tag)
-        manifest = self._stage(claim)
-        if leases.is_lost(claim):
-            return None
-        publication = patiently(lambda: publish(self.ledger, claim, manifest), self.log)
-        return Made(claim=claim, manifest=manifest, publication=publication, seconds=monotonic() - began)
 
     def _stage(self, claim: Claim) -> NewManifest:
         declared = self.declaration

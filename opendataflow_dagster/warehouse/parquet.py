@@ -78,11 +78,11 @@ def read(spark: SparkSession, manifests: Sequence[Manifest], schema: StructType 
     """The rows of these versions as one frame. A column that an older version lacks is null there."""
     if not manifests and schema is None:
         raise InvalidInput("no versions and no schema: there is nothing to read; give the DataSet's schema")
-    wanted = _wanted(spark, manifests, schema)
-    if not manifests:
-        return spark.createDataFrame([], wanted)
     paths = [path for one in manifests for path in _paths(one.location, one.files)]
-    return _parquet(spark, paths, wanted)
+    if schema is None and len(manifests) == 1 and (manifests[0].schema_hash or "") not in _known_schemas:
+        return _of_unknown_schema(spark, manifests[0], paths)
+    wanted = _wanted(spark, manifests, schema)
+    return _parquet(spark, paths, wanted) if manifests else spark.createDataFrame([], wanted)
 
 
 def _planned(
@@ -166,6 +166,14 @@ def _wanted(spark: SparkSession, manifests: Sequence[Manifest], schema: StructTy
             names = set(merged.names)
             merged = StructType([*merged.fields, *(field for field in stored.fields if field.name not in names)])
     return merged
+
+
+def _of_unknown_schema(spark: SparkSession, manifest: Manifest, paths: Sequence[str]) -> DataFrame:
+    """One version alone need not be asked for its schema first: Spark finds it as it goes."""
+    frame = _parquet(spark, paths, None)
+    if manifest.schema_hash is not None:
+        _known_schemas[manifest.schema_hash] = plain(frame.schema)
+    return frame
 
 
 def _stored_schema(spark: SparkSession, manifest: Manifest) -> StructType:
