@@ -69,10 +69,9 @@ class Leases:
             self._ends = True
 
     def let_go(self, claim: Claim) -> None:
-        """It was published, failed or lost: nobody renews it. What never began stays, to be given back."""
+        """It was published, failed or lost: nobody renews it."""
         with self._change:
-            if claim.claim_id in self._begun:
-                self._held.pop(claim.claim_id, None)
+            self._held.pop(claim.claim_id, None)
 
     def is_lost(self, claim: Claim) -> bool:
         return claim.claim_id in self._lost

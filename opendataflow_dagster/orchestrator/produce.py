@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from logging import Logger
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -54,6 +54,15 @@ _PAUSE_SECONDS = 1.0
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Staged:
+    """A chunk that was written and is to be published."""
+
+    manifest: NewManifest
+    #: When its work began, by this process's clock.
+    began: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Producer:
     ledger: Ledger
@@ -82,19 +91,23 @@ class Producer:
         if not waiting:
             return outcome
         tag = f"opendataflow-{self.run_id}"
-        # One thread more than chunks are made at a time: it publishes one while the next is made.
-        pool = ThreadPoolExecutor(max_workers=self.at_once + 1, thread_name_prefix="odf-chunk")
-        turns = threading.Semaphore(self.at_once)
-        working: dict[Future[Made | str | None], Claim] = {}
+        makers = ThreadPoolExecutor(max_workers=self.at_once, thread_name_prefix="odf-chunk")
+        # One chunk is published while the next is made.
+        publishers = ThreadPoolExecutor(max_workers=self.at_once, thread_name_prefix="odf-publish")
+        working: dict[Future[Staged | Made | str | None], Claim] = {}
         try:
             with Leases(self.ledger, self.log) as leases:
                 while waiting or working:
                     if waiting and len(working) <= self.at_once:
                         for claim in self._claim(waiting, outcome, leases, idle=not working):
-                            working[pool.submit(self._make, claim, leases, turns, tag)] = claim
+                            working[makers.submit(self._make, claim, leases, tag)] = claim
                     done, _ = wait(working, timeout=None if working else 0, return_when=FIRST_COMPLETED)
                     for one in done:
-                        self._note(outcome, working.pop(one).dataid, one.result())
+                        claim, result = working.pop(one), one.result()
+                        if isinstance(result, Staged):
+                            working[publishers.submit(self._publish, claim, leases, result)] = claim
+                        else:
+                            self._note(outcome, claim.dataid, result)
         except BaseException:
             # The claims are given back already; who still computes would only hold up the process.
             self.stop.get(signal.SIGTERM)
@@ -103,7 +116,8 @@ class Producer:
                     interrupt(self.spark, tag)
             raise
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for pool in (makers, publishers):
+                pool.shutdown(wait=False, cancel_futures=True)
         return outcome
 
     def _claim(self, waiting: deque[DataId], outcome: Outcome, leases: Leases, *, idle: bool) -> tuple[Claim, ...]:
@@ -134,36 +148,51 @@ class Producer:
     def _room(self) -> Room:
         return patiently(lambda: room(self.ledger, self.declaration.jobid), self.log)
 
-    def _make(self, claim: Claim, leases: Leases, turns: threading.Semaphore, tag: str) -> Made | str | None:
-        """The published chunk, the reason of its failure, or None when the claim was lost. Raises to end the run."""
-        try:
-            made = self._attempt(claim, leases, turns, tag)
-        except BaseException:
-            leases.end()
-            raise
+    def _make(self, claim: Claim, leases: Leases, tag: str) -> Staged | Made | str | None:
+        """What is to be published; or a script's chunk, the reason of its failure, or None when the claim was lost.
+
+        Raises to end the run.
+        """
+        if not leases.begin(claim):
+            return None
+        made = self._guarded(claim, leases, partial(self._stage_or_run, claim, tag))
+        if not isinstance(made, Staged):
+            leases.let_go(claim)
+        return made
+
+    def _publish(self, claim: Claim, leases: Leases, staged: Staged) -> Made | str | None:
+        def act() -> Made | None:
+            if leases.is_lost(claim):
+                return None
+            publication = patiently(lambda: publish(self.ledger, claim, staged.manifest), self.log)
+            seconds = monotonic() - staged.began
+            return Made(claim=claim, manifest=staged.manifest, publication=publication, seconds=seconds)
+
+        made = self._guarded(claim, leases, act)
         leases.let_go(claim)
         return made
 
-    def _attempt(self, claim: Claim, leases: Leases, turns: threading.Semaphore, tag: str) -> Made | str | None:
+    def _guarded(self, claim: Claim, leases: Leases, act: Callable[[], Result]) -> Result | str | None:
+        """What happens to one chunk belongs to it alone; what ends the run lets nothing begin any more."""
         try:
-            with turns:
-                began = monotonic()
-                if not leases.begin(claim):
-                    return None
-                if self.declaration.command:
-                    return self._run_script(claim)
-                tag_thread(self.spark, tag)
-                manifest = self._stage(claim)
-            if leases.is_lost(claim):
+            try:
+                return act()
+            except ClaimLost:
                 return None
-            publication = patiently(lambda: publish(self.ledger, claim, manifest), self.log)
-            return Made(claim=claim, manifest=manifest, publication=publication, seconds=monotonic() - began)
-        except ClaimLost:
-            return None
-        except Exception as error:  # the author's, or Spark's, or a check's: it belongs to this chunk alone
-            if isinstance(error, OpenDataFlowError) and error.retryable:
-                raise  # the database or Spark is gone, and that belongs to the whole run
-            return self._fail(claim, error)
+            except Exception as error:  # the author's, or Spark's, or a check's
+                if isinstance(error, OpenDataFlowError) and error.retryable:
+                    raise  # the database or Spark is gone, and that belongs to the whole run
+                return self._fail(claim, error)
+        except BaseException:
+            leases.end()
+            raise
+
+    def _stage_or_run(self, claim: Claim, tag: str) -> Staged | Made | str:
+        began = monotonic()
+        if self.declaration.command:
+            return self._run_script(claim)
+        tag_thread(self.spark, tag)
+        return Staged(manifest=self._stage(claim), began=began)
 
     def _run_script(self, claim: Claim) -> Made | str:
         """It is published or failed by the verb that runs scripts."""
