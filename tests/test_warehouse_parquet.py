@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, desc, udf
@@ -19,6 +21,7 @@ from opendataflow_dagster.model.errors import (
     StageFailed,
 )
 from opendataflow_dagster.model.ids import ClaimId, DataId
+from opendataflow_dagster.model.manifest import File, NewManifest
 from opendataflow_dagster.warehouse.location import decoded, encoded
 from opendataflow_dagster.warehouse.parquet import read, schema_hash, stage
 from opendataflow_dagster.warehouse.placement import misplaced
@@ -91,6 +94,37 @@ def test_columns_of_announced_versions_without_a_schema_hash_are_not_lost(spark:
         for number, query in enumerate(queries)
     ]
     assert rows(read(spark, announced)) == [(1, None, None), (2, "b", None), (3, None, "c")]
+
+
+def test_what_spark_wrote_elsewhere_is_read_without_a_job_that_asks_for_its_columns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    announced = [
+        version(replace(staged(spark.sql(query), tmp_path), schema_hash=None), f"d{number}")
+        for number, query in enumerate(("select 1 as a, 'x' as b", "select 2 as a"))
+    ]
+    spark.sparkContext.setJobGroup("two reads", "")
+    try:
+        one, both = read(spark, announced[:1]), read(spark, announced)
+        jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("two reads")
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", "")
+    assert len(jobs) == 0
+    assert one.schema == _ddl("a int, b string")
+    assert (rows(one), rows(both)) == ([(1, "x")], [(1, "x"), (2, None)])
+
+
+def test_what_something_else_wrote_is_read_as_spark_reads_it(spark: SparkSession, tmp_path: Path) -> None:
+    location = tmp_path / "theirs"
+    location.mkdir()
+    table = pyarrow.table({"a": pyarrow.array([1, None], pyarrow.int16()), "b": ["x", "y"]})
+    pyarrow.parquet.write_table(table, location / "theirs.parquet")
+    file = File(path="theirs.parquet", size=(location / "theirs.parquet").stat().st_size)
+    theirs = version(NewManifest(location=str(location), files=(file,)))
+    found = read(spark, [theirs])
+    assert found.schema == spark.read.parquet(str(location)).schema == _ddl("a smallint, b string")
+    ours = version(staged(spark.sql("select 1s as a, 'z' as c"), tmp_path), "d2")
+    assert rows(read(spark, [theirs, ours])) == [(1, "x", None), (1, None, "z"), (None, "y", None)]
 
 
 def test_nothing_is_read_from_no_versions(spark: SparkSession) -> None:

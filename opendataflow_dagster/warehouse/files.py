@@ -1,4 +1,4 @@
-"""The files of a version as a manifest lists them: path, size, and a digest of the Parquet footer.
+"""The files of a version as a manifest lists them: path, size, and a digest of the Parquet footer; and their columns.
 
 The footer names every column, row group and page offset, with counts and (mostly) the least and greatest values. It is
 a few kilobytes however large the file is, so that no data is read twice; it does not cover the values in the pages.
@@ -7,8 +7,10 @@ a few kilobytes however large the file is, so that no data is read twice; it doe
 from __future__ import annotations
 
 import hashlib
+import json
 
 import fsspec
+from pyspark.sql.types import StructType
 
 from ..model.errors import StageFailed
 from ..model.manifest import File
@@ -20,6 +22,8 @@ DIGEST = "parquet-footer-sha256"
 _TAIL = 8
 _MAGIC = b"PAR1"
 _ONE_READ = 64 * 1024
+# Where Spark keeps, in every file that it writes, the columns as it knows them.
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def written_files(location: str) -> tuple[File, ...]:
@@ -43,3 +47,20 @@ def footer_digest(filesystem: fsspec.AbstractFileSystem, path: str, size: int) -
     if length > len(tail):
         tail = filesystem.cat_file(path, start=size - length, end=size)
     return f"{DIGEST}:{hashlib.sha256(tail[-length:]).hexdigest()}"
+
+
+def spark_schema(path: str) -> StructType | None:
+    """The columns as Spark wrote them into the footer, which it would read in a job of its own.
+
+    None of a file that something else wrote, or that cannot be read from here: Spark finds out, or says what is wrong.
+    """
+    import pyarrow.parquet  # takes as long as many chunks; few need it
+
+    try:
+        filesystem, name = file_system(path)
+        with filesystem.open(name) as opened:
+            said = (pyarrow.parquet.read_metadata(opened).metadata or {}).get(_SPARK_SCHEMA)
+        found = StructType.fromJson(json.loads(said)) if said else None
+    except Exception:
+        return None
+    return found if isinstance(found, StructType) else None

@@ -20,7 +20,7 @@ from ..model.errors import IncompatibleSchema, InvalidDefinition, InvalidInput, 
 from ..model.ids import ClaimId, DataId
 from ..model.manifest import CheckResult, File, Manifest, NewManifest
 from .failures import cause, condition, refuse_dead_session
-from .files import written_files
+from .files import spark_schema, written_files
 from .literals import column
 from .location import folder_of, spark_path
 from .measure import MEASURES, Measured, check_expression, measured
@@ -79,8 +79,9 @@ def read(spark: SparkSession, manifests: Sequence[Manifest], schema: StructType 
     if not manifests and schema is None:
         raise InvalidInput("no versions and no schema: there is nothing to read; give the DataSet's schema")
     paths = [path for one in manifests for path in _paths(one.location, one.files)]
-    if schema is None and len(manifests) == 1 and (manifests[0].schema_hash or "") not in _known_schemas:
-        return _of_unknown_schema(spark, manifests[0], paths)
+    if schema is None and len(manifests) == 1:
+        # No other version to agree with: what is not known, Spark finds as it reads.
+        return _parquet(spark, paths, _known_schema(manifests[0]))
     wanted = _wanted(spark, manifests, schema)
     return _parquet(spark, paths, wanted) if manifests else spark.createDataFrame([], wanted)
 
@@ -168,19 +169,17 @@ def _wanted(spark: SparkSession, manifests: Sequence[Manifest], schema: StructTy
     return merged
 
 
-def _of_unknown_schema(spark: SparkSession, manifest: Manifest, paths: Sequence[str]) -> DataFrame:
-    """One version alone need not be asked for its schema first: Spark finds it as it goes."""
-    frame = _parquet(spark, paths, None)
-    if manifest.schema_hash is not None:
-        _known_schemas[manifest.schema_hash] = plain(frame.schema)
-    return frame
-
-
 def _stored_schema(spark: SparkSession, manifest: Manifest) -> StructType:
+    return _known_schema(manifest) or plain(_parquet(spark, _paths(manifest.location, manifest.files)[:1], None).schema)
+
+
+def _known_schema(manifest: Manifest) -> StructType | None:
+    """What can be known without a job of Spark."""
     known = _known_schemas.get(manifest.schema_hash or "")
-    if known is None:
-        known = plain(_parquet(spark, _paths(manifest.location, manifest.files)[:1], None).schema)
-        if manifest.schema_hash is not None:
+    if known is None and manifest.files:
+        found = spark_schema(f"{manifest.location}/{manifest.files[0].path}")
+        known = plain(found) if found is not None else None
+        if known is not None and manifest.schema_hash is not None:
             _known_schemas[manifest.schema_hash] = known
     return known
 
