@@ -36,6 +36,13 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def nothing_held_afterwards(dev: Dev) -> Iterator[None]:
+    """A test that failed shall not hold up the next ones."""
+    yield
+    dev.hold.let_go_of_all()
+
+
 @pytest.fixture(scope="module")
 def undisturbed(dev: Dev) -> Rows:
     """Every chunk once, with nobody killed."""

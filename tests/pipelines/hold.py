@@ -38,6 +38,11 @@ class Hold:
         for one in dataids:
             (self.folder / f"{moment}-{one}").unlink()
 
+    def let_go_of_all(self) -> None:
+        for one in self.folder.glob("*"):
+            if not one.suffix:  # the marks are those of the other side
+                one.unlink()
+
 
 def wait_at(moment: str, dataid: str) -> None:
     held = _held(moment, dataid)
