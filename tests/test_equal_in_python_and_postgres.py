@@ -123,8 +123,10 @@ def test_both_say_which_outputs_are_free(flow: Flow) -> None:
 
 
 def test_both_have_the_same_lock_types(psql: psycopg.Connection) -> None:
-    text = one(psql, "select pg_get_constraintdef(oid) from pg_constraint where conname = 'locktype_is_in_or_out'")
-    assert set(re.findall(r"'(\w+)'", text)) == set(Locktype)
+    for locktype in Locktype:
+        assert one(psql, "select dataflow.is_whole(%s, 'READY', null, null, null)", locktype) is True
+    with pytest.raises(psycopg.errors.CheckViolation, match="locktype is in or out"):
+        one(psql, "select dataflow.is_whole('BOTH', 'READY', null, null, null)")
 
 
 # ---- questions and codes

@@ -19,11 +19,11 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
 import pytest
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import dict_row
 
 from opendataflow_dagster.ledger import chunks, registry
 from opendataflow_dagster.ledger import claims as ledger_claims
-from opendataflow_dagster.ledger.database import Ledger, Transaction
+from opendataflow_dagster.ledger.database import Connection, Ledger, Transaction
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import InvalidDefinition, LedgerConflict, NoGo, OpenDataFlowError
@@ -447,14 +447,13 @@ def test_concurrent_publishers_and_operators_give_way_to_each_other_and_nothing_
 
 
 Deed: TypeAlias = Callable[[Transaction], object]
-Session: TypeAlias = psycopg.Connection[DictRow]
 
 
-def session(flow: Flow) -> Session:
-    return psycopg.connect(flow.url, row_factory=dict_row)
+def session(flow: Flow) -> Connection:
+    return Connection.connect(flow.url, row_factory=dict_row)
 
 
-def between(flow: Flow, first: Deed, second: Callable[[], T], mine: Session | None = None) -> T:
+def between(flow: Flow, first: Deed, second: Callable[[], T], mine: Connection | None = None) -> T:
     with contextlib.nullcontext(mine) if mine else session(flow) as connection, ThreadPoolExecutor(1) as pool:
         first(Transaction(connection))
         running = pool.submit(second)

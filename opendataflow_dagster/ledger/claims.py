@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -86,9 +87,10 @@ def take_named(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]
     return _taken(jobid, run_id, transaction.value("claim_named", jobid=jobid, dataids=list(dataids), run_id=run_id))
 
 
-def _taken(jobid: JobId, run_id: RunId | None, taken: dict[str, Any] | None) -> Taken:
-    if taken is None:
+def _taken(jobid: JobId, run_id: RunId | None, said: str | None) -> Taken:
+    if said is None:
         return Taken(claims=[], have_files=False)
+    taken: dict[str, Any] = json.loads(said)
     return Taken(claims=rows.claims(jobid, run_id, taken), have_files=taken["have_files"])
 
 
@@ -100,9 +102,9 @@ def renew(transaction: Transaction, claims: Sequence[Claim]) -> dict[ClaimId, da
 
 def publish(transaction: Transaction, made: Sequence[tuple[Claim, dict[DatasetId, NewManifest]]]) -> list[Publication]:
     claims = [claim for claim, _ in made]
-    manifests = rows.manifest_parameters(manifests[output] for claim, manifests in made for output in claim.outputs)
-    found = transaction.rows("publish", **rows.fences(claims), manifests=manifests)
-    return [Publication(**row) for row in found]
+    manifests = [manifests[output].to_json() for claim, manifests in made for output in claim.outputs]
+    found = transaction.value("publish", **rows.fences(claims), manifests=json.dumps(manifests))
+    return [Publication(**row) for row in json.loads(found)]
 
 
 def published_by(transaction: Transaction, claims: Sequence[Claim]) -> list[Publication]:

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cached_property
 from threading import RLock
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
@@ -34,7 +35,6 @@ from ..model.errors import (
 from ..model.ids import is_storable
 from .sql import sql
 
-Connection: TypeAlias = psycopg.Connection[DictRow]
 Row: TypeAlias = DictRow
 Found = TypeVar("Found")
 
@@ -45,6 +45,18 @@ _STALE_ANSWERS = "DF003"
 _INPUTS_HAVE_FILES = "DF004"
 
 
+class Connection(psycopg.Connection[DictRow]):
+    """With cursors that are used again and again: making one costs a third of a short statement."""
+
+    @cached_property
+    def rows(self) -> psycopg.Cursor[DictRow]:
+        return self.cursor()
+
+    @cached_property
+    def values(self) -> psycopg.Cursor[Any]:
+        return self.cursor(row_factory=scalar_row)
+
+
 class Transaction:
     """An open transaction; runs named statements."""
 
@@ -52,18 +64,18 @@ class Transaction:
         self._connection = connection
 
     def rows(self, name: str, /, **parameters: object) -> list[Row]:
-        return self._execute(self._connection.cursor(), name, parameters).fetchall()
+        return self._execute(self._connection.rows, name, parameters).fetchall()
 
     def one(self, name: str, /, **parameters: object) -> Row:
         return self.rows(name, **parameters)[0]
 
     def value(self, name: str, /, **parameters: object) -> Any:
         """The one column of the one row."""
-        return self._execute(self._connection.cursor(row_factory=scalar_row), name, parameters).fetchone()
+        return self._execute(self._connection.values, name, parameters).fetchone()
 
     def run(self, name: str, /, **parameters: object) -> int:
         """How many rows it changed."""
-        return self._execute(self._connection.cursor(), name, parameters).rowcount
+        return self._execute(self._connection.rows, name, parameters).rowcount
 
     def _execute(
         self, cursor: psycopg.Cursor[Found], name: str, parameters: dict[str, object]
@@ -109,7 +121,7 @@ class Ledger:
         self._server = _server_of(url)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url,
-            connection_class=psycopg.Connection[DictRow],
+            connection_class=Connection,
             kwargs={"autocommit": True, "row_factory": dict_row, "application_name": "opendataflow"},
             configure=self._configure,
             min_size=0,

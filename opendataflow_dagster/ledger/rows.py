@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from ..model.claim import Claim
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
-from ..model.manifest import CheckResult, File, Manifest, NewManifest
+from ..model.manifest import CheckResult, File, Manifest
 from ..model.verdict import Answer, InputVersion, Question, Verdict
 from .database import Row
 
@@ -48,10 +48,6 @@ def fences(claims: Sequence[Claim]) -> Fences:
         dataids=[one.dataid for _, one in rows],
         claim_ids=[one.claim_id for _, one in rows],
     )
-
-
-def manifest_parameters(manifests: Iterable[NewManifest]) -> list[Jsonb]:
-    return [Jsonb(one.to_json()) for one in manifests]
 
 
 def verdict_parameters(verdicts: Sequence[Verdict]) -> dict[str, list[Any]]:

@@ -32,21 +32,18 @@ begin
                   from unnest(p_jobids, p_dataids) as u(jobid, dataid) group by u.jobid
     loop
         with asked as materialized (
-            select a.*, dataflow.code_of(a.ready, a.right_data, a.placed, a.valid, a.safe) as code from dataflow.ask(work.jobid, work.dataids) a
+            -- Every row is there and ours, so its place is known.
+            select a.*, dataflow.code_of(a.ready, a.right_data, a.placed, a.valid, a.safe) as code, r.place
+              from dataflow.ask(work.jobid, work.dataids) a
+             cross join lateral (select t.ctid as place from dataflow.runnable t
+                                  where t.jobid = work.jobid and t.dataid = a.dataid offset 0) r
         ), gone as (
-            delete from dataflow.runnable
-             where ctid = any (array(select r.ctid
-                                       from asked a
-                                      cross join lateral (select t.ctid from dataflow.runnable t
-                                                           where t.jobid = work.jobid and t.dataid = a.dataid offset 0) r
-                                      where not a.is_runnable))
+            delete from dataflow.runnable where ctid = any (array(select a.place from asked a where not a.is_runnable))
         ), settled as (
-            -- Every row is there and ours; the conflict is the way to it.
-            insert into dataflow.runnable (jobid, dataid, sort_key, resubmit, blocked, inputs, file_count, is_plain)
-            select work.jobid, a.dataid, '', a.resubmit, a.code, a.inputs, a.file_count, a.is_plain from asked a where a.is_runnable
-                on conflict (jobid, dataid) do update
-               set resubmit = excluded.resubmit, blocked = excluded.blocked, inputs = excluded.inputs, file_count = excluded.file_count,
-                   is_plain = excluded.is_plain
+            update dataflow.runnable r
+               set resubmit = a.resubmit, blocked = a.code, inputs = a.inputs, file_count = a.file_count, is_plain = a.is_plain
+              from asked a
+             where r.ctid = a.place and a.is_runnable
         ), refused as (
             insert into dataflow.verdict (jobid, dataid, ready, right_data, placed, valid, safe, code, inputs)
             select work.jobid, a.dataid, a.ready, a.right_data, a.placed, a.valid, a.safe, a.code, a.inputs
