@@ -110,6 +110,11 @@ class Dev:
                     found.setdefault(key, told.metadata["version"].value if told else None)
         return found
 
+    def is_at_rest(self) -> bool:
+        """Dagster takes no run for one that works."""
+        with dg.DagsterInstance.from_config(str(self.folder / "dagster_home")) as instance:
+            return not instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]), limit=1)
+
     def wait_for(self, what: str, condition: Callable[[], object]) -> None:
         until = time.monotonic() + PATIENCE_SECONDS
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 from pathlib import Path
+from time import monotonic
 
 import dagster as dg
 import pytest
@@ -26,6 +27,7 @@ from opendataflow_dagster import (
     within,
 )
 from opendataflow_dagster.ledger import chunks
+from opendataflow_dagster.orchestrator import liveness
 from opendataflow_dagster.orchestrator.declaration import Declaration
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.throttle import pause, throttle
@@ -373,6 +375,23 @@ def test_leases_are_renewed_while_the_work_goes_on(project: Project) -> None:
     project.build(long)
 
     assert project.launch("long", day(1)).success
+
+
+def test_a_run_says_that_it_lives_while_the_work_goes_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness, "_EVERY_SECONDS", 0.05)
+    heard: list[bool] = []
+
+    @dataset(partitions=DAYS)
+    def long(context: ChunkContext) -> DataFrame:
+        until = monotonic() + 60
+        while not heard and monotonic() < until:
+            heard.extend([True] * project.flow.type("select from dataflow.job_run where seen > started"))
+        return context.spark.range(1)
+
+    project.build(long)
+
+    assert project.launch("long", day(1)).success
+    assert heard
 
 
 def test_a_limit_is_kept_while_it_runs_and_a_paused_job_is_refused(project: Project) -> None:

@@ -29,7 +29,7 @@ from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.request import request
-from opendataflow_dagster.protocol.run import begin_run
+from opendataflow_dagster.protocol.run import begin_run, stay_in_sight
 from opendataflow_dagster.protocol.throttle import pause, resume, throttle
 from tests.dagster_project import Project
 
@@ -106,11 +106,11 @@ def test_what_can_run_of_all_jobs_starts_in_few_runs_resubmitted_first(project: 
     assert all(one.run_key is None for one in done.run_requests or ()), "a key would dedupe a later RESUBMIT away"
 
 
-def test_what_a_queued_run_has_is_not_started_again_and_a_dead_run_has_nothing(project: Project) -> None:
+def test_what_a_queued_run_has_is_not_started_again(project: Project) -> None:
     project.build(raw)
     plan_days(project, 1, 2)
     (request,) = tick(project).run_requests or ()
-    run = queue(project, request)
+    queue(project, request)
 
     again = tick(project)
     assert again.run_requests == []
@@ -121,14 +121,6 @@ def test_what_a_queued_run_has_is_not_started_again_and_a_dead_run_has_nothing(p
     project.flow.type("update dataflow.runnable set since = now() - interval '5 minutes'")
     (more,) = tick(project).run_requests or ()
     assert dataids_in(more.run_config) == {day(3)}
-
-    # It was started long ago, and holds no claim: whatever Dagster believes, it is dead.
-    project.flow.type(
-        "update dagster.runs set status = 'STARTED', start_time = extract(epoch from now()) - 1000 where run_id = %s",
-        run.run_id,
-    )
-    (anew,) = tick(project).run_requests or ()
-    assert dataids_in(anew.run_config) == {day(1), day(2), day(3)}
 
 
 def test_a_job_has_at_most_so_many_runs_with_so_many_chunks(project: Project) -> None:
@@ -319,6 +311,70 @@ def test_claims_of_a_run_that_is_over_are_given_back(project: Project) -> None:
 
     assert "dead runs: 1" in (heal(project).skip_message or "")
     assert project.flow.status(f"raw/{day(1)}") == "RESUBMIT"
+
+
+def started(project: Project, *, minutes_ago: int, job: dg.JobDefinition | None = None) -> dg.DagsterRun:
+    """A run that Dagster takes for started since then."""
+    assert project.definitions is not None
+    job = job or project.definitions.resolve_job_def("raw")
+    run = project.instance.create_run_for_job(job, status=dg.DagsterRunStatus.NOT_STARTED)
+    project.flow.type(
+        "update dagster.runs set status = 'STARTED', start_time = extract(epoch from now() - %s) where run_id = %s",
+        timedelta(minutes=minutes_ago),
+        run.run_id,
+    )
+    return run
+
+
+def status_of(project: Project, run: dg.DagsterRun) -> dg.DagsterRunStatus:
+    found = project.instance.get_run_by_id(run.run_id)
+    assert found is not None
+    return found.status
+
+
+def test_a_run_that_is_silent_at_two_looks_is_over_and_what_it_held_runs_again(project: Project) -> None:
+    """Its machine went down: there is nobody who could tell Dagster."""
+    project.build(dataset("raw", partitions=DAYS, policy=Policy(lease=timedelta(hours=1)))(nothing))
+    plan_days(project, 1)
+    begun, never_begun = started(project, minutes_ago=10), started(project, minutes_ago=10)
+    run_id = begin_run(project.flow.ledger, "raw", runner="dagster", external_id=begun.run_id)
+    claim(project.flow.ledger, "raw", day(1), run_id)
+    project.flow.type("update dataflow.job_run set seen = now() - interval '5 minutes'")
+
+    first = heal(project)
+    assert {status_of(project, one) for one in (begun, never_begun)} == {dg.DagsterRunStatus.STARTED}
+    second = heal(project, first.cursor)
+
+    assert {status_of(project, one) for one in (begun, never_begun)} == {dg.DagsterRunStatus.FAILURE}
+    assert "dead runs: 1" in (second.skip_message or "")
+    assert project.flow.status(f"raw/{day(1)}") == "RESUBMIT"
+
+
+def test_a_run_that_speaks_again_before_the_second_look_goes_on(project: Project) -> None:
+    """It lost the database for a while, or its machine slept."""
+    project.build(raw)
+    run = started(project, minutes_ago=10)
+    run_id = begin_run(project.flow.ledger, "raw", runner="dagster", external_id=run.run_id)
+    project.flow.type("update dataflow.job_run set seen = now() - interval '5 minutes'")
+    first = heal(project)
+
+    stay_in_sight(project.flow.ledger, run_id)
+    heal(project, heal(project, first.cursor).cursor)
+
+    assert status_of(project, run) == dg.DagsterRunStatus.STARTED
+
+
+def test_a_young_run_and_a_run_that_does_other_things_may_be_silent(project: Project) -> None:
+    @dg.job
+    def theirs() -> None:
+        pass
+
+    project.build(raw)
+    young, other = started(project, minutes_ago=1), started(project, minutes_ago=100, job=theirs)
+
+    heal(project, heal(project).cursor)
+
+    assert {status_of(project, one) for one in (young, other)} == {dg.DagsterRunStatus.STARTED}
 
 
 def test_the_run_status_sensors_give_back_what_a_dead_run_holds(project: Project) -> None:

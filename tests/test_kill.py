@@ -145,3 +145,7 @@ def test_afterwards_dagster_knows_every_version_that_the_ledger_has(dev: Dev, un
     current = {key: one.version for key, one in dev.current().items()}
 
     dev.wait_for("the newest events", lambda: dev.known_to_dagster() == current)
+
+
+def test_afterwards_no_killed_run_keeps_its_place_among_those_that_work(dev: Dev, undisturbed: Rows) -> None:
+    dev.wait_for("no run that works", dev.is_at_rest)

@@ -28,11 +28,7 @@ class Blocked:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenRun:
     run_id: RunId
-    jobid: JobId
     external_id: str
-    started: datetime
-    #: It holds a claim whose lease has not run out.
-    works: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +79,12 @@ def what_blocks(transaction: Transaction, jobids: Sequence[JobId]) -> list[Block
 
 def open_runs(transaction: Transaction, jobids: Sequence[JobId]) -> list[OpenRun]:
     return [OpenRun(**row) for row in transaction.rows("open_runs", jobids=list(jobids))]
+
+
+def silence(transaction: Transaction, external_ids: Sequence[str]) -> dict[str, float]:
+    """For how many seconds nothing was heard of these runs of an orchestrator, as far as they have begun here."""
+    found = transaction.rows("silence", external_ids=list(external_ids))
+    return {row["external_id"]: row["seconds"] for row in found}
 
 
 def runs_of(transaction: Transaction, external_id: str) -> list[RunId]:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import dagster as dg
 from dagster._core.execution.asset_backfill import AssetBackfillData
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 
-from ..ledger.reports import OpenRun
 from .config import dataids_in
 
 #: The sensor whose runs have their chunks in their configuration.
 SENSOR: Final = "readiness"
-# A run that was started, holds no claim and is older than this is dead, whatever Dagster believes: it has nothing.
-_GRACE = timedelta(minutes=2)
 _RUNS = (
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -43,17 +39,12 @@ class Active:
         return {name for name, one in self.backfills.items() if _will_make(one, asset_key, dataid)}
 
 
-def active_of(instance: dg.DagsterInstance, begun: Iterable[OpenRun], *, without: str | None = None) -> Active:
+def active_of(instance: dg.DagsterInstance, *, without: str | None = None) -> Active:
     """`without`: a run that asks for itself."""
-    records = instance.get_run_records(dg.RunsFilter(statuses=list(_RUNS), tags={"dagster/sensor_name": SENSOR}))
-    by_run = {one.external_id: one for one in begun}
     runs: dict[str, int] = {}
     dataids: dict[str, set[str]] = {}
-    for record in records:
-        run = record.dagster_run
+    for run in instance.get_runs(dg.RunsFilter(statuses=list(_RUNS), tags={"dagster/sensor_name": SENSOR})):
         if run.run_id == without:
-            continue
-        if record.start_time is not None and _is_dead(record.start_time, by_run.get(run.run_id)):
             continue
         runs[run.job_name] = runs.get(run.job_name, 0) + 1
         dataids.setdefault(run.job_name, set()).update(dataids_in(run.run_config))
@@ -65,11 +56,6 @@ def active_of(instance: dg.DagsterInstance, begun: Iterable[OpenRun], *, without
             one.backfill_id: one.asset_backfill_data for one in backfills if one.asset_backfill_data is not None
         },
     )
-
-
-def _is_dead(started: float, begun: OpenRun | None) -> bool:
-    young = datetime.now(UTC) - datetime.fromtimestamp(started, UTC) < _GRACE
-    return not young and not (begun is not None and begun.works)
 
 
 def _will_make(backfill: AssetBackfillData, asset_key: dg.AssetKey, dataid: str) -> bool:

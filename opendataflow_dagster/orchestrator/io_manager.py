@@ -30,6 +30,7 @@ from . import metadata
 from .catalogue import Catalogue, Entry
 from .endings import end_badly
 from .events import EventWriter, Materialized, Origin, write_planned
+from .liveness import heard_of
 from .meanwhile import came_meanwhile, wait_for_others
 from .outcome import Made, Outcome
 from .produce import Producer, patiently
@@ -193,7 +194,8 @@ def origin_of(step: StepExecutionContext) -> Origin:
 def _run_of(ledger: Ledger, job: Job, step: StepExecutionContext) -> Iterator[RunId]:
     run_id = patiently(lambda: begin_run(ledger, job.jobid, runner="dagster", external_id=step.run_id), step.log)
     try:
-        yield run_id
+        with heard_of(ledger, run_id):
+            yield run_id
     except BaseException:
         # What ended the run is what must be told; the sensors close it where the ledger or Dagster's store is gone.
         with suppress(Exception):

@@ -9,7 +9,7 @@ from dagster._core.execution.context.system import StepExecutionContext
 
 from ..ledger.chunks import find, ready_versions
 from ..ledger.database import Ledger
-from ..ledger.reports import open_runs, what_can_run
+from ..ledger.reports import what_can_run
 from ..model.ids import ChunkKey, DataId, DatasetId
 from ..model.job import Job
 from ..model.manifest import Manifest
@@ -42,9 +42,9 @@ def came_meanwhile(
         return []
     with ledger.statement() as statement:
         can_run = what_can_run(statement, [job.jobid], _TAKEN_ALONG).get(job.jobid, {})
-        if not (new := [one for one in can_run if one not in seen]):
-            return []
-        active = active_of(step.instance, open_runs(statement, [job.jobid]), without=step.run_id)
+    if not (new := [one for one in can_run if one not in seen]):
+        return []
+    active = active_of(step.instance, without=step.run_id)
     taken = active.dataids.get(job.jobid, ())
     return [one for one in new if one not in taken and active.backfills_with(entry.asset_key, one) == wanted]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import dagster as dg
 
 from ..ledger.database import Ledger
-from ..ledger.reports import Blocked, open_runs, what_blocks, what_can_run
+from ..ledger.reports import Blocked, what_blocks, what_can_run
 from ..model.ids import DataId, JobId
 from ..protocol.throttle import room
 from .active import SENSOR, active_of
@@ -41,8 +41,7 @@ def readiness_sensor(
             can_run = what_can_run(statement, jobids, chunks_per_run * (runs_per_job + 1))
         if not can_run:
             return dg.SensorResult(skip_reason=_why_nothing(store, jobids, {}))
-        with store.statement() as statement:
-            active = active_of(context.instance, open_runs(statement, jobids))
+        active = active_of(context.instance)
         requests: list[dg.RunRequest] = []
         notes: dict[JobId, str] = {}
         for jobid, dataids in can_run.items():

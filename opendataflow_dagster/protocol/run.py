@@ -17,6 +17,12 @@ def begin_run(ledger: Ledger, jobid: str, *, runner: str | None = None, external
     return RunId(begun["run_id"])
 
 
+def stay_in_sight(ledger: Ledger, run_id: RunId) -> None:
+    """The process of this run lives."""
+    with ledger.statement() as statement:
+        statement.run("stay_in_sight", run_id=run_id)
+
+
 def end_run(ledger: Ledger, run_id: RunId, *, failed: bool = False) -> None:
     with ledger.statement() as statement:
         statement.run("end_run", run_id=run_id, outcome="FAILED" if failed else "ENDED")

@@ -10,13 +10,16 @@ create table dataflow.job_run (
     runner      text not null default session_user,
     external_id text,
     started     timestamptz not null default now(),
+    -- When its process last said that it lives, where it says so.
+    seen        timestamptz not null default now(),
     ended       timestamptz,
     outcome     text check (outcome in ('ENDED', 'FAILED')),
     constraint a_run_has_an_outcome_when_it_ended check ((ended is null) = (outcome is null))
 );
 comment on table dataflow.job_run is 'One execution of a Job, over one chunk or many.';
 create index job_run_by_job on dataflow.job_run (jobid, run_id);
-create unique index job_run_by_external_id on dataflow.job_run (jobid, external_id) where ended is null;
+create unique index one_open_run_of_an_orchestrator on dataflow.job_run (jobid, external_id) where ended is null;
+create index job_run_by_external_id on dataflow.job_run (external_id) where external_id is not null;
 
 -- What holds for every row of datastatus. One function, because Postgres reads the text of a constraint anew for every
 -- statement: four that are written out are a twentieth of a claim.

@@ -41,6 +41,10 @@ returning s.datasetid, s.dataid
 -- One execution of a Job begins.
 insert into dataflow.job_run (jobid, runner, external_id) values (%(jobid)s, %(runner)s, %(external_id)s) returning run_id
 
+-- name: stay_in_sight
+-- The process of this run lives.
+update dataflow.job_run set seen = now() where run_id = %(run_id)s and ended is null
+
 -- name: end_run
 -- It ended, well or not.
 update dataflow.job_run set ended = now(), outcome = %(outcome)s where run_id = %(run_id)s and ended is null

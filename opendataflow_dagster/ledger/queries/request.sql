@@ -50,12 +50,16 @@ select j.jobid, a.status, count(*), min(a.dataid), min(a.reason)
 
 -- name: open_runs
 -- Runs of an orchestrator that have not said that they ended.
-select r.run_id, r.jobid, r.external_id, r.started,
-       exists (select from dataflow.datastatus s
-                where s.jobid = r.jobid and s.locktype = 'OUT' and s.claim_id is not null and s.run_id = r.run_id
-                  and s.lease_until > clock_timestamp()) as works
+select r.run_id, r.external_id
   from dataflow.job_run r
  where r.ended is null and r.external_id is not null and r.jobid = any (%(jobids)s)
+
+-- name: silence
+-- For how many seconds nothing was heard of these runs of an orchestrator; those that never began here are not among them.
+select r.external_id, extract(epoch from now() - max(greatest(r.seen, r.ended)))::float as seconds
+  from dataflow.job_run r
+ where r.external_id = any (%(external_ids)s)
+ group by r.external_id
 
 -- name: runs_of
 -- What an orchestrator's run has begun and not ended.
