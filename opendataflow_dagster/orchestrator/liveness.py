@@ -1,4 +1,4 @@
-"""A run says every few seconds that it lives; of which nothing is heard for minutes, that is over.
+"""A run says every few seconds that it lives; one of which nothing is heard for minutes is over.
 
 A machine that goes down takes its runs along. Dagster's own launcher knows no health check, and would take them for
 started for ever: their chunks spoken for, and their places taken among the runs that may work at once.
