@@ -201,7 +201,9 @@ create table dataflow.runnable (
     -- No output has a row yet, and every input has a version with a place of its own: its claim only adds rows.
     is_plain   boolean not null default false,
     primary key (jobid, dataid)
-) with (fillfactor = 70);
+)
+-- What was claimed lies dead at the head of the queue, where every claim begins: it goes soon, however long the queue is.
+with (fillfactor = 70, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
 comment on table dataflow.runnable is 'Derived: the chunks whose inputs are all READY and whose output is free, with the answers to the five questions. Triggers keep it; rebuild_runnable makes it anew.';
 create index runnable_in_order on dataflow.runnable (jobid, resubmit desc, sort_key, dataid) where blocked is null;
 create index runnable_but_blocked on dataflow.runnable (jobid) where blocked is not null;
