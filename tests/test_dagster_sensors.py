@@ -11,25 +11,29 @@ from zoneinfo import ZoneInfo
 
 import dagster as dg
 import pytest
+from dagster._core.code_pointer import ModuleCodePointer
 from dagster._core.definitions.sensor_definition import SensorExecutionData
+from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from opendataflow_dagster import LedgerResource, Policy, daily, dataset, external_dataset, ranges, within
 from opendataflow_dagster.model.errors import LedgerUnavailable
 from opendataflow_dagster.model.job import ListedChunks
 from opendataflow_dagster.model.partitions import monthly
-from opendataflow_dagster.orchestrator import resources
+from opendataflow_dagster.orchestrator import liveness, resources
 from opendataflow_dagster.orchestrator.catalogue import Catalogue
 from opendataflow_dagster.orchestrator.config import dataids_in
 from opendataflow_dagster.orchestrator.endings import release
 from opendataflow_dagster.orchestrator.files import files_sensor
 from opendataflow_dagster.orchestrator.heal import heal_sensor
+from opendataflow_dagster.orchestrator.liveness import SilentRuns
 from opendataflow_dagster.orchestrator.planning import planning_sensor
 from opendataflow_dagster.orchestrator.readiness import readiness_sensor
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.request import request
-from opendataflow_dagster.protocol.run import begin_run, stay_in_sight
+from opendataflow_dagster.protocol.run import begin_run, end_run, stay_in_sight
 from opendataflow_dagster.protocol.throttle import pause, resume, throttle
 from tests.dagster_project import Project
 
@@ -313,11 +317,24 @@ def test_claims_of_a_run_that_is_over_are_given_back(project: Project) -> None:
     assert project.flow.status(f"raw/{day(1)}") == "RESUBMIT"
 
 
-def started(project: Project, *, minutes_ago: int, job: dg.JobDefinition | None = None) -> dg.DagsterRun:
+HERE = RegisteredCodeLocationOrigin("here")
+
+
+def started(
+    project: Project, *, minutes_ago: int, job: dg.JobDefinition | None = None, location: str = "here"
+) -> dg.DagsterRun:
     """A run that Dagster takes for started since then."""
     assert project.definitions is not None
     job = job or project.definitions.resolve_job_def("raw")
-    run = project.instance.create_run_for_job(job, status=dg.DagsterRunStatus.NOT_STARTED)
+    repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(location), "__repository__")
+    run = project.instance.create_run_for_job(
+        job,
+        status=dg.DagsterRunStatus.NOT_STARTED,
+        remote_job_origin=RemoteJobOrigin(repository, job.name),
+        job_code_origin=JobPythonOrigin(
+            job.name, RepositoryPythonOrigin("python", ModuleCodePointer("assets", "defs"))
+        ),
+    )
     project.flow.type(
         "update dagster.runs set status = 'STARTED', start_time = extract(epoch from now() - %s) where run_id = %s",
         timedelta(minutes=minutes_ago),
@@ -332,49 +349,103 @@ def status_of(project: Project, run: dg.DagsterRun) -> dg.DagsterRunStatus:
     return found.status
 
 
-def test_a_run_that_is_silent_at_two_looks_is_over_and_what_it_held_runs_again(project: Project) -> None:
+class Looks:
+    """What looks for silent runs, with a clock of its own."""
+
+    def __init__(self, project: Project, patch: pytest.MonkeyPatch) -> None:
+        self._project = project
+        self._now = 1000.0
+        self._silent = SilentRuns(catalogue_of(project))
+        patch.setattr(liveness, "monotonic", lambda: self._now)
+
+    def after(self, seconds: float) -> int:
+        """How many runs a look ends, so long after the last one."""
+        self._now += seconds
+        context = dg.build_sensor_context(instance=self._project.instance, definitions=self._project.definitions)
+        context._code_location_origin = HERE
+        return self._silent.end(context, self._project.flow.ledger)
+
+
+def test_a_run_that_stays_silent_is_over_and_what_it_held_runs_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its machine went down: there is nobody who could tell Dagster."""
     project.build(dataset("raw", partitions=DAYS, policy=Policy(lease=timedelta(hours=1)))(nothing))
     plan_days(project, 1)
-    begun, never_begun = started(project, minutes_ago=10), started(project, minutes_ago=10)
+    begun, never_begun = started(project, minutes_ago=10, location="its old name"), started(project, minutes_ago=10)
     run_id = begin_run(project.flow.ledger, "raw", runner="dagster", external_id=begun.run_id)
     claim(project.flow.ledger, "raw", day(1), run_id)
     project.flow.type("update dataflow.job_run set seen = now() - interval '5 minutes'")
+    looks = Looks(project, monkeypatch)
 
-    first = heal(project)
-    assert {status_of(project, one) for one in (begun, never_begun)} == {dg.DagsterRunStatus.STARTED}
-    second = heal(project, first.cursor)
+    assert [looks.after(seconds) for seconds in (0, 15, 15, 15)] == [0, 0, 0, 0]
+    assert looks.after(15) == 2
 
     assert {status_of(project, one) for one in (begun, never_begun)} == {dg.DagsterRunStatus.FAILURE}
-    assert "dead runs: 1" in (second.skip_message or "")
+    assert "dead runs: 1" in (heal(project).skip_message or "")
     assert project.flow.status(f"raw/{day(1)}") == "RESUBMIT"
 
 
-def test_a_run_that_speaks_again_before_the_second_look_goes_on(project: Project) -> None:
-    """It lost the database for a while, or its machine slept."""
+def test_a_run_that_lost_the_database_for_a_while_speaks_before_it_is_ended(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project.build(raw)
     run = started(project, minutes_ago=10)
     run_id = begin_run(project.flow.ledger, "raw", runner="dagster", external_id=run.run_id)
     project.flow.type("update dataflow.job_run set seen = now() - interval '5 minutes'")
-    first = heal(project)
+    looks = Looks(project, monkeypatch)
+    looks.after(0)
 
+    assert looks.after(600) == 0, "nobody could look meanwhile: it may not have been able to speak"
     stay_in_sight(project.flow.ledger, run_id)
-    heal(project, heal(project, first.cursor).cursor)
+    assert [looks.after(15) for _ in range(8)] == [0] * 8
 
     assert status_of(project, run) == dg.DagsterRunStatus.STARTED
 
 
-def test_a_young_run_and_a_run_that_does_other_things_may_be_silent(project: Project) -> None:
+def test_who_is_young_or_does_other_things_or_is_of_another_location_may_be_silent(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     @dg.job
     def theirs() -> None:
         pass
 
     project.build(raw)
-    young, other = started(project, minutes_ago=1), started(project, minutes_ago=100, job=theirs)
+    quiet = [
+        started(project, minutes_ago=0),
+        started(project, minutes_ago=100, job=theirs),
+        started(project, minutes_ago=100, location="elsewhere"),
+    ]
+    looks = Looks(project, monkeypatch)
 
-    heal(project, heal(project).cursor)
+    assert [looks.after(15) for _ in range(8)] == [0] * 8
+    assert {status_of(project, one) for one in quiet} == {dg.DagsterRunStatus.STARTED}
 
-    assert {status_of(project, one) for one in (young, other)} == {dg.DagsterRunStatus.STARTED}
+
+def test_a_run_whose_chunks_are_made_may_be_silent_while_checks_of_dagster_work(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dg.asset_check(asset="raw")
+    def slow() -> dg.AssetCheckResult:
+        return dg.AssetCheckResult(passed=True)
+
+    project.build(raw)
+    assert project.definitions is not None
+    project.definitions = dg.Definitions.merge(project.definitions, dg.Definitions(asset_checks=[slow]))
+    made, silent = started(project, minutes_ago=100), started(project, minutes_ago=100)
+    end_run(project.flow.ledger, begin_run(project.flow.ledger, "raw", external_id=made.run_id))
+    begin_run(project.flow.ledger, "raw", external_id=silent.run_id)
+    project.flow.type(
+        "update dataflow.job_run set seen = now() - interval '1 hour', started = now() - interval '1 hour',"
+        " ended = ended - interval '1 hour'"
+    )
+    looks = Looks(project, monkeypatch)
+
+    assert sum(looks.after(15) for _ in range(8)) == 1
+    assert [status_of(project, one) for one in (made, silent)] == [
+        dg.DagsterRunStatus.STARTED,
+        dg.DagsterRunStatus.FAILURE,
+    ]
 
 
 def test_the_run_status_sensors_give_back_what_a_dead_run_holds(project: Project) -> None:

@@ -22,6 +22,7 @@ from opendataflow_dagster.model.errors import (
 )
 from opendataflow_dagster.model.ids import ClaimId, DataId
 from opendataflow_dagster.model.manifest import File, NewManifest
+from opendataflow_dagster.warehouse import parquet
 from opendataflow_dagster.warehouse.location import decoded, encoded
 from opendataflow_dagster.warehouse.parquet import read, schema_hash, stage
 from opendataflow_dagster.warehouse.placement import misplaced
@@ -112,6 +113,32 @@ def test_what_spark_wrote_elsewhere_is_read_without_a_job_that_asks_for_its_colu
     assert len(jobs) == 0
     assert one.schema == _ddl("a int, b string")
     assert (rows(one), rows(both)) == ([(1, "x")], [(1, "x"), (2, None)])
+
+
+def test_the_files_of_an_announced_version_are_merged_where_spark_is_told_to(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    location = tmp_path / "theirs"
+    spark.sql("select 1 as a").write.parquet(str(location))
+    spark.sql("select 2 as a, 'x' as b").write.mode("append").parquet(str(location))
+    files = tuple(File(path=one.name, size=one.stat().st_size) for one in sorted(location.glob("*.parquet")))
+    theirs = version(NewManifest(location=str(location), files=files[::-1]))
+    assert read(spark, [theirs]).schema == spark.read.parquet(str(location)).schema
+    spark.conf.set("spark.sql.parquet.mergeSchema", "true")
+    try:
+        assert rows(read(spark, [theirs])) == [(1, None), (2, "x")]
+    finally:
+        spark.conf.unset("spark.sql.parquet.mergeSchema")
+
+
+def test_a_wrong_schema_hash_that_somebody_announced_misleads_no_other_reader(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    ours = staged(spark.sql("select 1 as a, 'x' as once_only"), tmp_path)
+    parquet._known_schemas.pop(ours.schema_hash or "")  # as in another process
+    wrong = version(replace(staged(spark.sql("select 2 as b"), tmp_path), schema_hash=ours.schema_hash), "wrong")
+    assert rows(read(spark, [wrong])) == [(2,)]
+    assert rows(read(spark, [version(ours)])) == [(1, "x")]
 
 
 def test_what_something_else_wrote_is_read_as_spark_reads_it(spark: SparkSession, tmp_path: Path) -> None:

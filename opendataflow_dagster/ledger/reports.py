@@ -32,6 +32,13 @@ class OpenRun:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Silence:
+    seconds: float
+    #: It has begun something that it has not ended.
+    works: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
     """A version in the order of publication."""
 
@@ -81,10 +88,10 @@ def open_runs(transaction: Transaction, jobids: Sequence[JobId]) -> list[OpenRun
     return [OpenRun(**row) for row in transaction.rows("open_runs", jobids=list(jobids))]
 
 
-def silence(transaction: Transaction, external_ids: Sequence[str]) -> dict[str, float]:
-    """For how many seconds nothing was heard of these runs of an orchestrator, as far as they have begun here."""
+def silence(transaction: Transaction, external_ids: Sequence[str]) -> dict[str, Silence]:
+    """How long nothing was heard of these runs of an orchestrator, as far as they have begun here."""
     found = transaction.rows("silence", external_ids=list(external_ids))
-    return {row["external_id"]: row["seconds"] for row in found}
+    return {row["external_id"]: Silence(seconds=row["seconds"], works=row["works"]) for row in found}
 
 
 def runs_of(transaction: Transaction, external_id: str) -> list[RunId]:

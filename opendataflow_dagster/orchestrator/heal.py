@@ -20,7 +20,7 @@ from . import metadata
 from .catalogue import Catalogue
 from .endings import end_badly
 from .events import Materialized, Origin, orchestrator_name, write_materializations
-from .liveness import end_silent_runs
+from .liveness import SilentRuns
 from .resources import LedgerResource
 
 _REPORTED_AT_ONCE = 5000
@@ -34,14 +34,14 @@ class Place:
     #: Versions up to here are known to Dagster, and so are chunks without one.
     reported: int = 0
     foreign: tuple[str, str, str] = reports.NO_FOREIGN
-    #: Started runs of which nothing was heard.
-    silent: tuple[str, ...] = ()
 
 
 def heal_sensor(
     found: Catalogue, *, interval_seconds: int = 15, grace: timedelta = timedelta(seconds=30)
 ) -> dg.SensorDefinition:
     """`grace`: a run tells of what it made within a second or two; what is older and unknown, nobody else will tell."""
+
+    silent = SilentRuns(found)
 
     @dg.sensor(
         name="heal",
@@ -52,12 +52,11 @@ def heal_sensor(
     def heal_all(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SensorResult:
         store = ledger.ledger
         known = json.loads(context.cursor or "{}")
-        place = Place(**{name: known[name] for name in ("reported", "foreign", "silent") if name in known})
+        place = Place(**{name: known[name] for name in ("reported", "foreign") if name in known})
         healed = heal(store)
-        location = context.code_location_origin.location_name if context.code_location_origin else None
-        silent = end_silent_runs(context.instance, store, found, location, place.silent)
+        silent.end(context, store)
         dead = _release_dead_runs(context.instance, store, found)
-        place, told = _tell_dagster(context.instance, store, found, replace(place, silent=silent), grace)
+        place, told = _tell_dagster(context.instance, store, found, place, grace)
         done = f"{healed}; dead runs: {dead} chunks; told to Dagster: {told}"
         return dg.SensorResult(skip_reason=done, cursor=json.dumps(asdict(place)))
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from time import time
+from time import monotonic, time
 from typing import Final
 
 import dagster as dg
 
 from ..ledger.database import Ledger
 from ..ledger.reports import silence
-from ..model.errors import OpenDataFlowError
 from ..model.ids import RunId
 from ..protocol.run import stay_in_sight
 from .catalogue import Catalogue
 
-_EVERY_SECONDS: Final = 15.0
-#: Longer than a step takes to start, or a run to say that it has ended.
-SILENCE_SECONDS: Final = 120.0
+_EVERY_SECONDS: Final = 5.0
+#: A run that was not heard of for so long is suspected, and over when it stays silent for as long again: longer than a
+#: step takes to start, a run to say that it has ended, or one that lost the database to speak when it is back.
+SILENCE_SECONDS: Final = 60.0
 
 
 @contextmanager
@@ -33,8 +33,8 @@ def heard_of(ledger: Ledger, run_id: RunId) -> Iterator[None]:
 
     def say() -> None:
         while not over.wait(_EVERY_SECONDS):
-            # A ledger that is away hears of it next time.
-            with suppress(OpenDataFlowError):
+            # Whatever it was, the next time may be better; and nobody must die of it.
+            with suppress(Exception):
                 stay_in_sight(ledger, run_id)
 
     thread = threading.Thread(target=say, name="odf-heard-of", daemon=True)
@@ -46,39 +46,69 @@ def heard_of(ledger: Ledger, run_id: RunId) -> Iterator[None]:
         thread.join(timeout=10)
 
 
-def end_silent_runs(
-    instance: dg.DagsterInstance, ledger: Ledger, found: Catalogue, location: str | None, suspected: Collection[str]
-) -> tuple[str, ...]:
-    """Which started runs are silent now. Those that were suspected before are ended: a process that slept, or lost the
-    database for a while, speaks before it is looked at a second time."""
-    started = {
-        record.dagster_run.run_id: record
-        for record in instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
-        if _is_ours(record.dagster_run, found, location)
-        and record.start_time is not None
-        and time() - record.start_time > SILENCE_SECONDS
-    }
-    if not started:
-        return ()
-    with ledger.statement() as statement:
-        silent_for = silence(statement, list(started))
-    silent = [one for one in started if silent_for.get(one, SILENCE_SECONDS) >= SILENCE_SECONDS]
-    for one in silent:
-        if one in suspected:
-            instance.report_run_failed(
-                started[one].dagster_run,
-                f"Nothing was heard of this run for {SILENCE_SECONDS / 60:.0f} minutes: its process or its machine is "
-                f"gone. What it held runs again.",
-            )
-    return tuple(one for one in silent if one not in suspected)
+class SilentRuns:
+    """Ends started runs of which nothing is heard. What it suspects it only remembers: a new process begins anew."""
+
+    def __init__(self, found: Catalogue) -> None:
+        self._jobs = {job.jobid for _, job in found.made}
+        self._assets = {one.asset_key for one, _ in found.made}
+        #: Since when each is suspected, and when it looked last, by a clock that stands still while the machine sleeps.
+        self._since: dict[str, float] = {}
+        self._looked = 0.0
+
+    def end(self, context: dg.SensorEvaluationContext, ledger: Ledger) -> int:
+        """How many it has ended."""
+        now, ended = monotonic(), 0
+        if now - self._looked > SILENCE_SECONDS:
+            self._since.clear()  # nobody could look, and perhaps nobody could speak: the database was away
+        self._looked = now
+        self._since = {one: self._since.get(one, now) for one in self._silent(context, ledger)}
+        for one, since in self._since.items():
+            run = context.instance.get_run_by_id(one) if now - since >= SILENCE_SECONDS else None
+            if run is not None and run.status == dg.DagsterRunStatus.STARTED:
+                context.instance.report_run_failed(
+                    run,
+                    f"Nothing was heard of this run for {2 * SILENCE_SECONDS:.0f} seconds: its process or its machine "
+                    f"is gone. What it held runs again.",
+                )
+                ended += 1
+        return ended
+
+    def _silent(self, context: dg.SensorEvaluationContext, ledger: Ledger) -> list[str]:
+        records = context.instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
+        started = {
+            one.dagster_run.run_id: one.dagster_run
+            for one in records
+            if one.start_time is not None
+            and time() - one.start_time > SILENCE_SECONDS
+            and self._is_ours(one.dagster_run)
+        }
+        if not started:
+            return []
+        with ledger.statement() as statement:
+            heard = silence(statement, list(started))
+        return [
+            one
+            for one, run in started.items()
+            if (heard[one].seconds > SILENCE_SECONDS if one in heard else _is_of(context, run))
+            # Between our steps and after them its own checks may work for as long as they like.
+            and (not _has_checks(context, self._assets) or (one in heard and heard[one].works))
+        ]
+
+    def _is_ours(self, run: dg.DagsterRun) -> bool:
+        """It makes chunks and nothing else; a run of which we know only a part may be silent for good reasons."""
+        return run.job_name in self._jobs or bool(run.asset_selection and run.asset_selection <= self._assets)
 
 
-def _is_ours(run: dg.DagsterRun, found: Catalogue, location: str | None) -> bool:
-    """It makes chunks and does nothing else; a run of which we know only a part may be silent for good reasons."""
-    origin = run.remote_job_origin
-    if location and origin and origin.repository_origin.code_location_origin.location_name != location:
+def _is_of(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
+    """Was it started for this code location? Of those that have not begun anything the ledger does not know it."""
+    mine, origin = context.code_location_origin, run.remote_job_origin
+    if mine is None or origin is None:
         return False
-    ours = {one.asset_key for one, _ in found.made}
-    return run.job_name in {job.jobid for _, job in found.made} or bool(
-        run.asset_selection and run.asset_selection <= ours
-    )
+    return origin.repository_origin.code_location_origin.location_name == mine.location_name
+
+
+def _has_checks(context: dg.SensorEvaluationContext, assets: Collection[dg.AssetKey]) -> bool:
+    """Checks of Dagster, which somebody has put on our assets, are steps of their own."""
+    location = context.repository_def
+    return location is None or any(one.asset_key in assets for one in location.asset_graph.asset_check_keys)

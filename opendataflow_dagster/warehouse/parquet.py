@@ -81,7 +81,8 @@ def read(spark: SparkSession, manifests: Sequence[Manifest], schema: StructType 
     paths = [path for one in manifests for path in _paths(one.location, one.files)]
     if schema is None and len(manifests) == 1:
         # No other version to agree with: what is not known, Spark finds as it reads.
-        return _parquet(spark, paths, _known_schema(manifests[0]))
+        found = _known_schema(spark, manifests[0])
+        return _parquet(spark, paths, found) if found else _remembered(manifests[0], _parquet(spark, paths, None))
     wanted = _wanted(spark, manifests, schema)
     return _parquet(spark, paths, wanted) if manifests else spark.createDataFrame([], wanted)
 
@@ -170,18 +171,41 @@ def _wanted(spark: SparkSession, manifests: Sequence[Manifest], schema: StructTy
 
 
 def _stored_schema(spark: SparkSession, manifest: Manifest) -> StructType:
-    return _known_schema(manifest) or plain(_parquet(spark, _paths(manifest.location, manifest.files)[:1], None).schema)
+    known = _known_schema(spark, manifest)
+    if known is None:
+        first = _parquet(spark, _paths(manifest.location, manifest.files)[:1], None)
+        known = plain(_remembered(manifest, first).schema)
+    return known
 
 
-def _known_schema(manifest: Manifest) -> StructType | None:
+def _known_schema(spark: SparkSession, manifest: Manifest) -> StructType | None:
     """What can be known without a job of Spark."""
     known = _known_schemas.get(manifest.schema_hash or "")
-    if known is None and manifest.files:
-        found = spark_schema(f"{manifest.location}/{manifest.files[0].path}")
+    if known is None and manifest.files and not (len(manifest.files) > 1 and _merges(spark)):
+        # The one that Spark would ask.
+        first = min(file.path for file in manifest.files)
+        found = spark_schema(f"{manifest.location}/{first}")
         known = plain(found) if found is not None else None
-        if known is not None and manifest.schema_hash is not None:
-            _known_schemas[manifest.schema_hash] = known
+        _remember(manifest, known)
     return known
+
+
+def _merges(spark: SparkSession) -> bool:
+    """Does Spark ask all files of a version, and give the columns of all?"""
+    return spark.conf.get("spark.sql.parquet.mergeSchema") == "true"
+
+
+def _remembered(manifest: Manifest, frame: DataFrame) -> DataFrame:
+    if manifest.schema_hash is not None:
+        _remember(manifest, plain(frame.schema))
+    return frame
+
+
+def _remember(manifest: Manifest, found: StructType | None) -> None:
+    """Only what is true: somebody else may have announced another hash."""
+    said = manifest.schema_hash
+    if found is not None and said is not None and said == schema_hash(found):
+        _known_schemas[said] = found
 
 
 def _paths(location: str, files: Iterable[File]) -> list[str]:

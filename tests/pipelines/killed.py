@@ -60,6 +60,6 @@ seams = pytest.MonkeyPatch()
 seams.setattr(parquet, "stage", stage_and_wait)
 seams.setattr(PostgresEventLogStorage, "store_event_batch", wait_and_store)
 # Nobody has minutes here.
-seams.setattr(liveness, "SILENCE_SECONDS", 60.0)
+seams.setattr(liveness, "SILENCE_SECONDS", 30.0)
 
 defs = build_definitions([raw, tidy], chunks_at_once=2)

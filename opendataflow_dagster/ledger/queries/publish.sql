@@ -3,7 +3,7 @@
 -- One JSON text there and one back: the driver takes several times as long for rows of many columns.
 select coalesce(json_agg(p), '[]')::text
   from dataflow.publish(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[],
-                        array(select jsonb_array_elements(%(manifests)s::jsonb))) p
+                        array(select m::jsonb from json_array_elements(%(manifests)s::json) as m)) p
 
 -- name: published_by
 -- What these claims have published: an answer that was lost on its way is asked for again.
