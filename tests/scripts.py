@@ -22,6 +22,12 @@ PROJECT = Path(__file__).parents[1]
 ODF = [sys.executable, "-c", "from opendataflow_dagster.cli.main import main; main()"]
 
 
+def hear_signals() -> None:
+    """A test run under nohup or in the background ignores these, and so would its children."""
+    for one in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(one, signal.SIG_DFL)
+
+
 @dataclass(kw_only=True)
 class Shop:
     flow: Flow
@@ -98,8 +104,7 @@ class Shop:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # A test run under nohup ignores it, and so would its children.
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+            preexec_fn=hear_signals,
         )
 
     def odf(self, *words: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:

@@ -20,6 +20,7 @@ from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.release import fail
 from tests.factories import Flow
 from tests.operator import Odf, after_an_outage
+from tests.scripts import hear_signals
 from tests.test_cli_db import ODF, environment
 
 PROJECT = Path(__file__).parent.parent
@@ -159,6 +160,7 @@ def test_the_endpoint_answers_on_loopback_until_it_is_interrupted(month: Flow, a
         stdout=subprocess.PIPE,
         text=True,
         env={**environment(), "ODF_DATABASE_URL": month.url, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=hear_signals,
     )
     assert process.stdout is not None
     try:
