@@ -18,7 +18,7 @@ demo: $(INSTALLED) ## show the whole path of a chunk on this machine
 	@$(BIN)/python -m examples.demo
 
 test: check ## check, then run every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(INSTALLED) ## lint, format, types and layers, without running anything
 	$(BIN)/ruff check .
