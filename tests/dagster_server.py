@@ -21,6 +21,7 @@ import dagster as dg
 
 from tests.dagster_project import Project, project_on
 from tests.pipelines.hold import VARIABLE, Hold
+from tests.scripts import hear_signals
 
 ROOT = Path(__file__).parents[1]
 # For a machine that has much else to do; alone, everything takes a tenth of it.
@@ -125,7 +126,13 @@ def dagster_server(url: str, folder: Path, pipeline: Path) -> Iterator[Server]:
     with project_on(url, folder, home) as project, log.open("wb") as output:
         command = [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", str(port), "-f", str(pipeline)]
         process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            preexec_fn=hear_signals,
         )
         server = Server(
             address=f"http://127.0.0.1:{port}",
