@@ -385,7 +385,7 @@ def test_a_run_says_that_it_lives_while_the_work_goes_on(project: Project, monke
     def long(context: ChunkContext) -> DataFrame:
         until = monotonic() + 60
         while not heard and monotonic() < until:
-            heard.extend([True] * project.flow.type("select from dataflow.job_run where seen > started"))
+            heard.extend([True] * project.flow.type("select from dataflow.job_run where heard > started"))
         return context.spark.range(1)
 
     project.build(long)

@@ -33,7 +33,7 @@ from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.request import request
-from opendataflow_dagster.protocol.run import begin_run, end_run, stay_in_sight
+from opendataflow_dagster.protocol.run import be_heard, begin_run, end_run
 from opendataflow_dagster.protocol.throttle import pause, resume, throttle
 from tests.dagster_project import Project
 
@@ -321,7 +321,12 @@ HERE = RegisteredCodeLocationOrigin("here")
 
 
 def started(
-    project: Project, *, minutes_ago: int, job: dg.JobDefinition | None = None, location: str = "here"
+    project: Project,
+    *,
+    minutes_ago: int,
+    job: dg.JobDefinition | None = None,
+    location: str = "here",
+    request: dg.RunRequest | None = None,
 ) -> dg.DagsterRun:
     """A run that Dagster takes for started since then."""
     assert project.definitions is not None
@@ -329,6 +334,8 @@ def started(
     repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(location), "__repository__")
     run = project.instance.create_run_for_job(
         job,
+        run_config=request.run_config if request else None,
+        tags={"dagster/sensor_name": "readiness"} if request else None,
         status=dg.DagsterRunStatus.NOT_STARTED,
         remote_job_origin=RemoteJobOrigin(repository, job.name),
         job_code_origin=JobPythonOrigin(
@@ -372,10 +379,13 @@ def test_a_run_that_stays_silent_is_over_and_what_it_held_runs_again(
     """Its machine went down: there is nobody who could tell Dagster."""
     project.build(dataset("raw", partitions=DAYS, policy=Policy(lease=timedelta(hours=1)))(nothing))
     plan_days(project, 1)
-    begun, never_begun = started(project, minutes_ago=10, location="its old name"), started(project, minutes_ago=10)
+    (asked,) = tick(project).run_requests or ()
+    begun = started(project, minutes_ago=10, location="its old name", request=asked)
+    never_begun = started(project, minutes_ago=10)
+    assert not tick(project).run_requests, "a run has it already"
     run_id = begin_run(project.flow.ledger, "raw", runner="dagster", external_id=begun.run_id)
     claim(project.flow.ledger, "raw", day(1), run_id)
-    project.flow.type("update dataflow.job_run set seen = now() - interval '5 minutes'")
+    project.flow.type("update dataflow.job_run set heard = now() - interval '5 minutes'")
     looks = Looks(project, monkeypatch)
 
     assert [looks.after(seconds) for seconds in (0, 15, 15, 15)] == [0, 0, 0, 0]
@@ -384,6 +394,8 @@ def test_a_run_that_stays_silent_is_over_and_what_it_held_runs_again(
     assert {status_of(project, one) for one in (begun, never_begun)} == {dg.DagsterRunStatus.FAILURE}
     assert "dead runs: 1" in (heal(project).skip_message or "")
     assert project.flow.status(f"raw/{day(1)}") == "RESUBMIT"
+    (anew,) = tick(project).run_requests or ()
+    assert dataids_in(anew.run_config) == {day(1)}
 
 
 def test_a_run_that_lost_the_database_for_a_while_speaks_before_it_is_ended(
@@ -392,12 +404,12 @@ def test_a_run_that_lost_the_database_for_a_while_speaks_before_it_is_ended(
     project.build(raw)
     run = started(project, minutes_ago=10)
     run_id = begin_run(project.flow.ledger, "raw", runner="dagster", external_id=run.run_id)
-    project.flow.type("update dataflow.job_run set seen = now() - interval '5 minutes'")
+    project.flow.type("update dataflow.job_run set heard = now() - interval '5 minutes'")
     looks = Looks(project, monkeypatch)
     looks.after(0)
 
     assert looks.after(600) == 0, "nobody could look meanwhile: it may not have been able to speak"
-    stay_in_sight(project.flow.ledger, run_id)
+    be_heard(project.flow.ledger, run_id)
     assert [looks.after(15) for _ in range(8)] == [0] * 8
 
     assert status_of(project, run) == dg.DagsterRunStatus.STARTED
@@ -436,7 +448,7 @@ def test_a_run_whose_chunks_are_made_may_be_silent_while_checks_of_dagster_work(
     end_run(project.flow.ledger, begin_run(project.flow.ledger, "raw", external_id=made.run_id))
     begin_run(project.flow.ledger, "raw", external_id=silent.run_id)
     project.flow.type(
-        "update dataflow.job_run set seen = now() - interval '1 hour', started = now() - interval '1 hour',"
+        "update dataflow.job_run set heard = now() - interval '1 hour', started = now() - interval '1 hour',"
         " ended = ended - interval '1 hour'"
     )
     looks = Looks(project, monkeypatch)

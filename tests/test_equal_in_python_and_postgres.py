@@ -123,10 +123,28 @@ def test_both_say_which_outputs_are_free(flow: Flow) -> None:
 
 
 def test_both_have_the_same_lock_types(psql: psycopg.Connection) -> None:
-    for locktype in Locktype:
-        assert one(psql, "select dataflow.is_whole(%s, 'READY', null, null, null)", locktype) is True
-    with pytest.raises(psycopg.errors.CheckViolation, match="locktype is in or out"):
-        one(psql, "select dataflow.is_whole('BOTH', 'READY', null, null, null)")
+    source = one(psql, "select prosrc from pg_proc where proname = 'is_whole'")
+    (rule,) = re.findall(r"p_locktype not in \((.*?)\)", source)
+    assert set(re.findall(r"'(\w+)'", rule)) == set(Locktype)
+
+
+@pytest.mark.parametrize(
+    ("invariant", "values"),
+    [
+        ("locktype_is_in_or_out", "'BOTH', 'READY', null, null, null"),
+        ("a_claim_is_running", "'IN', 'READY', 7, null, null"),
+        ("a_claim_is_running", "'IN', null, 7, null, null"),
+        ("an_out_claim_has_a_lease", "'OUT', 'RUNNING', 7, null, null"),
+        ("an_out_claim_has_a_lease", "'OUT', 'RUNNING', null, now(), null"),
+        ("only_a_held_chunk_remembers", "'OUT', 'READY', null, null, 'READY'"),
+        ("only_a_held_chunk_remembers", "'OUT', null, null, null, 'READY'"),
+    ],
+)
+def test_a_typed_row_that_breaks_an_invariant_is_refused_by_its_name(flow: Flow, invariant: str, values: str) -> None:
+    columns = "datasetid, jobid, dataid, locktype, status, claim_id, lease_until, held_status"
+    with pytest.raises(psycopg.errors.CheckViolation) as refused:
+        flow.type(f"insert into dataflow.datastatus ({columns}) values ('raw', 'load', '1', {values})")
+    assert refused.value.diag.constraint_name == invariant
 
 
 # ---- questions and codes

@@ -54,10 +54,10 @@ def heal_sensor(
         known = json.loads(context.cursor or "{}")
         place = Place(**{name: known[name] for name in ("reported", "foreign") if name in known})
         healed = heal(store)
-        silent.end(context, store)
+        ended = silent.end(context, store)
         dead = _release_dead_runs(context.instance, store, found)
         place, told = _tell_dagster(context.instance, store, found, place, grace)
-        done = f"{healed}; dead runs: {dead} chunks; told to Dagster: {told}"
+        done = f"{healed}; silent runs: {ended} ended; dead runs: {dead} chunks; told to Dagster: {told}"
         return dg.SensorResult(skip_reason=done, cursor=json.dumps(asdict(place)))
 
     return heal_all

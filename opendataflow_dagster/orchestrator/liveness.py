@@ -7,7 +7,7 @@ started for ever: their chunks spoken for, and their places taken among the runs
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic, time
 from typing import Final
@@ -15,9 +15,9 @@ from typing import Final
 import dagster as dg
 
 from ..ledger.database import Ledger
-from ..ledger.reports import silence
+from ..ledger.reports import Silence, silence
 from ..model.ids import RunId
-from ..protocol.run import stay_in_sight
+from ..protocol.run import be_heard
 from .catalogue import Catalogue
 
 _EVERY_SECONDS: Final = 5.0
@@ -35,7 +35,7 @@ def heard_of(ledger: Ledger, run_id: RunId) -> Iterator[None]:
         while not over.wait(_EVERY_SECONDS):
             # Whatever it was, the next time may be better; and nobody must die of it.
             with suppress(Exception):
-                stay_in_sight(ledger, run_id)
+                be_heard(ledger, run_id)
 
     thread = threading.Thread(target=say, name="odf-heard-of", daemon=True)
     thread.start()
@@ -50,8 +50,7 @@ class SilentRuns:
     """Ends started runs of which nothing is heard. What it suspects it only remembers: a new process begins anew."""
 
     def __init__(self, found: Catalogue) -> None:
-        self._jobs = {job.jobid for _, job in found.made}
-        self._assets = {one.asset_key for one, _ in found.made}
+        self._assets = {job.jobid: one.asset_key for one, job in found.made}
         #: Since when each is suspected, and when it looked last, by a clock that stands still while the machine sleeps.
         self._since: dict[str, float] = {}
         self._looked = 0.0
@@ -81,23 +80,26 @@ class SilentRuns:
             for one in records
             if one.start_time is not None
             and time() - one.start_time > SILENCE_SECONDS
-            and self._is_ours(one.dagster_run)
+            and self._made_by(one.dagster_run)
         }
         if not started:
             return []
         with ledger.statement() as statement:
             heard = silence(statement, list(started))
-        return [
-            one
-            for one, run in started.items()
-            if (heard[one].seconds > SILENCE_SECONDS if one in heard else _is_of(context, run))
-            # Between our steps and after them its own checks may work for as long as they like.
-            and (not _has_checks(context, self._assets) or (one in heard and heard[one].works))
-        ]
+        return [one for one, run in started.items() if self._is_silent(context, run, heard.get(one))]
 
-    def _is_ours(self, run: dg.DagsterRun) -> bool:
-        """It makes chunks and nothing else; a run of which we know only a part may be silent for good reasons."""
-        return run.job_name in self._jobs or bool(run.asset_selection and run.asset_selection <= self._assets)
+    def _is_silent(self, context: dg.SensorEvaluationContext, run: dg.DagsterRun, heard: Silence | None) -> bool:
+        # Before our steps, between them and after them, checks of its own may work for as long as they like.
+        may_be_silent = _has_checks(context, self._made_by(run))
+        if heard is None:
+            return _is_of(context, run) and not may_be_silent
+        return heard.seconds > SILENCE_SECONDS and (heard.works or not may_be_silent)
+
+    def _made_by(self, run: dg.DagsterRun) -> set[dg.AssetKey]:
+        """Our assets, if it makes them and nothing else; a run of which we know only a part may be silent for good
+        reasons."""
+        made = run.asset_selection or {one for jobid, one in self._assets.items() if jobid == run.job_name}
+        return set(made) if made <= set(self._assets.values()) else set()
 
 
 def _is_of(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
@@ -108,7 +110,7 @@ def _is_of(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
     return origin.repository_origin.code_location_origin.location_name == mine.location_name
 
 
-def _has_checks(context: dg.SensorEvaluationContext, assets: Collection[dg.AssetKey]) -> bool:
-    """Checks of Dagster, which somebody has put on our assets, are steps of their own."""
+def _has_checks(context: dg.SensorEvaluationContext, assets: set[dg.AssetKey]) -> bool:
+    """Checks of Dagster, which somebody has put on these assets, are steps of their own."""
     location = context.repository_def
     return location is None or any(one.asset_key in assets for one in location.asset_graph.asset_check_keys)

@@ -17,10 +17,10 @@ def begin_run(ledger: Ledger, jobid: str, *, runner: str | None = None, external
     return RunId(begun["run_id"])
 
 
-def stay_in_sight(ledger: Ledger, run_id: RunId) -> None:
+def be_heard(ledger: Ledger, run_id: RunId) -> None:
     """The process of this run lives."""
     with ledger.statement() as statement:
-        statement.run("stay_in_sight", run_id=run_id)
+        statement.run("be_heard", run_id=run_id)
 
 
 def end_run(ledger: Ledger, run_id: RunId, *, failed: bool = False) -> None:

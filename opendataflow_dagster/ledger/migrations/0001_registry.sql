@@ -77,6 +77,7 @@ comment on table dataflow.job_policy is 'How a Job is run. A Job without a row h
 
 -- dataids order naturally: 9 before 10, dates by date. Every run of digits is padded to 20; the dataid itself
 -- breaks ties. Cut at 300 characters to stay within an index entry. model/ids.py has the same rule.
+-- Not strict, so that Postgres writes it out where it is called.
 create function dataflow.natural_key(dataid text) returns text
     language sql immutable parallel safe
     return case

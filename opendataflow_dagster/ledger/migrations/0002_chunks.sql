@@ -11,7 +11,7 @@ create table dataflow.job_run (
     external_id text,
     started     timestamptz not null default now(),
     -- When its process last said that it lives, where it says so.
-    seen        timestamptz not null default now(),
+    heard       timestamptz not null default now(),
     ended       timestamptz,
     outcome     text check (outcome in ('ENDED', 'FAILED')),
     constraint a_run_has_an_outcome_when_it_ended check ((ended is null) = (outcome is null))

@@ -41,9 +41,9 @@ returning s.datasetid, s.dataid
 -- One execution of a Job begins.
 insert into dataflow.job_run (jobid, runner, external_id) values (%(jobid)s, %(runner)s, %(external_id)s) returning run_id
 
--- name: stay_in_sight
+-- name: be_heard
 -- The process of this run lives.
-update dataflow.job_run set seen = now() where run_id = %(run_id)s and ended is null
+update dataflow.job_run set heard = now() where run_id = %(run_id)s and ended is null
 
 -- name: end_run
 -- It ended, well or not.

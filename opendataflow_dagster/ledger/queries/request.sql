@@ -56,7 +56,7 @@ select r.run_id, r.external_id
 
 -- name: silence
 -- For how many seconds nothing was heard of these runs of an orchestrator; those that never began here are not among them.
-select r.external_id, extract(epoch from now() - max(greatest(r.seen, r.ended)))::float as seconds, bool_or(r.ended is null) as works
+select r.external_id, extract(epoch from now() - max(greatest(r.heard, r.ended)))::float as seconds, bool_or(r.ended is null) as works
   from dataflow.job_run r
  where r.external_id = any (%(external_ids)s)
  group by r.external_id
