@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -30,15 +30,23 @@ class Taken:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Publication:
-    """What became of one output of a claim: a version, or what is wrong with its manifest."""
+    """The new version of one output of a claim."""
 
     claim_id: ClaimId
     datasetid: DatasetId
-    manifest_id: ManifestId | None
-    version: int | None
-    problem: Literal["OUTSIDE", "OTHER_SCHEMA", "SAME_PLACE"] | None = None
-    root: str | None = None
-    declared: str | None = None
+    manifest_id: ManifestId
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """A manifest of a claim that does not fit its DataSet."""
+
+    claim_id: ClaimId
+    datasetid: DatasetId
+    problem: Literal["OUTSIDE", "OTHER_SCHEMA", "SAME_PLACE"]
+    root: str | None
+    declared: str | None
 
 
 def ask(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> list[Verdict]:
@@ -100,11 +108,14 @@ def renew(transaction: Transaction, claims: Sequence[Claim]) -> dict[ClaimId, da
     return {ClaimId(row["claim_id"]): row["lease_until"] for row in found}
 
 
-def publish(transaction: Transaction, made: Sequence[tuple[Claim, dict[DatasetId, NewManifest]]]) -> list[Publication]:
+def publish(
+    transaction: Transaction, made: Sequence[tuple[Claim, Mapping[DatasetId, NewManifest]]]
+) -> tuple[list[Publication], list[Refusal]]:
+    """What was published and what was refused; a claim that was not held is in neither."""
     claims = [claim for claim, _ in made]
     manifests = [manifests[output].to_json() for claim, manifests in made for output in claim.outputs]
-    found = transaction.value("publish", **rows.fences(claims), manifests=json.dumps(manifests))
-    return [Publication(**row) for row in json.loads(found)]
+    said = json.loads(transaction.value("publish", **rows.fences(claims), manifests=json.dumps(manifests)))
+    return [Publication(**one) for one in said["made"]], [Refusal(**one) for one in said["refused"]]
 
 
 def published_by(transaction: Transaction, claims: Sequence[Claim]) -> list[Publication]:

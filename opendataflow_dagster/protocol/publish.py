@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ledger import claims as ledger_claims
-from ..ledger.claims import Publication
+from ..ledger.claims import Publication, Refusal
 from ..ledger.database import Ledger
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, InvalidManifest
@@ -61,27 +61,31 @@ def publish_many(ledger: Ledger, made: Sequence[Made]) -> Published:
     made = list({one.claim.claim_id: one for one in made}.values())
     for one in made:
         _refuse_wrong(one)
-    found: list[Publication] = []
+    by_claim: dict[int, list[Publication]] = {}
+    refused: dict[int, Refusal] = {}
     for begin in range(0, len(made), _AT_ONCE):
         with ledger.statement() as statement:
-            portion = made[begin : begin + _AT_ONCE]
-            found += ledger_claims.publish(statement, [(one.claim, dict(one.manifests)) for one in portion])
-    by_claim: dict[int, list[Publication]] = {}
-    for publication in found:
-        by_claim.setdefault(publication.claim_id, []).append(publication)
-    misfits = _misfits(made, found)
-    missing = [one.claim for one in made if one.claim.claim_id not in by_claim]
+            portion = [(one.claim, one.manifests) for one in made[begin : begin + _AT_ONCE]]
+            publications, refusals = ledger_claims.publish(statement, portion)
+        for publication in publications:
+            by_claim.setdefault(publication.claim_id, []).append(publication)
+        # One for each claim, whatever else is wrong with its other outputs.
+        refused |= {one.claim_id: one for one in refusals}
+    answered = by_claim.keys() | refused.keys()
+    missing = [one.claim for one in made if one.claim.claim_id not in answered]
     if missing:
         # Perhaps it was published, and only the answer did not arrive.
         with ledger.statement() as statement:
             for publication in ledger_claims.published_by(statement, missing):
                 by_claim.setdefault(publication.claim_id, []).append(publication)
     return Published(
-        versions=tuple(
-            version for one in made for version in by_claim.get(one.claim.claim_id, ()) if version.version is not None
-        ),
+        versions=tuple(version for one in made for version in by_claim.get(one.claim.claim_id, ())),
         lost=tuple(one for one in missing if one.claim_id not in by_claim),
-        misfits=tuple(misfits),
+        misfits=tuple(
+            Misfit(claim=one.claim, error=InvalidManifest(_in_words(one, refused[one.claim.claim_id])))
+            for one in made
+            if one.claim.claim_id in refused
+        ),
     )
 
 
@@ -107,25 +111,15 @@ def refuse_misplaced(key: ChunkKey, manifest: NewManifest | Manifest) -> None:
         raise InvalidManifest(f"{key}: {wrong}; write it again, then publish it")
 
 
-def _misfits(made: Sequence[Made], found: Sequence[Publication]) -> list[Misfit]:
-    """One for each claim, whatever else is wrong with its other outputs."""
-    claims = {one.claim.claim_id: one for one in made}
-    wrong = {one.claim_id: one for one in found if one.problem is not None}
-    return [
-        Misfit(claim=claims[one.claim_id].claim, error=InvalidManifest(_in_words(claims[one.claim_id], one)))
-        for one in wrong.values()
-    ]
-
-
-def _in_words(made: Made, found: Publication) -> str:
-    manifest, chunk = made.manifests[found.datasetid], f"{found.datasetid}/{made.claim.dataid}"
-    match found.problem:
+def _in_words(made: Made, refused: Refusal) -> str:
+    manifest, chunk = made.manifests[refused.datasetid], f"{refused.datasetid}/{made.claim.dataid}"
+    match refused.problem:
         case "OUTSIDE":
-            return f"{chunk}: {manifest.location} lies outside of the root {found.root}; write it below its root"
+            return f"{chunk}: {manifest.location} lies outside of the root {refused.root}; write it below its root"
         case "SAME_PLACE":
             return f"{chunk}: {manifest.location} is the place of an older version; write it into a folder of its own"
         case _:
             return (
-                f"{chunk} has schema {manifest.schema_hash}, declared is {found.declared}; "
+                f"{chunk} has schema {manifest.schema_hash}, declared is {refused.declared}; "
                 f"write it as declared, or declare the new schema"
             )
