@@ -38,6 +38,11 @@ insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, man
 select m.datasetid, m.jobid, m.dataid, 'OUT', 'READY', m.manifest_id from made m
 """
 
+#: How many chunks were claimed just before. Their entries lie dead at the head of the queue until they are vacuumed, and
+#: the next claim passes over them, fifty and more on a page.
+_FEW, _MANY = 100, 1_500
+_PASSED_OVER = _MANY // 50
+
 _FLUSH = b"select pg_stat_force_next_flush()"
 _COUNTS = """
 select c.relname, c.relkind = 'r', pg_stat_get_numscans(c.oid), pg_stat_get_blocks_fetched(c.oid)
@@ -87,7 +92,7 @@ def test_a_publication_reads_the_large_tables_through_indexes_whatever_the_plann
 
 
 def test_a_claim_reads_as_much_of_a_large_ledger_as_of_a_small_one(growth: Growth) -> None:
-    assert growth.large.one.blocks <= 1.5 * growth.small.one.blocks
+    assert growth.large.one.blocks <= 1.5 * growth.small.one.blocks + _PASSED_OVER
     assert growth.large.hundred.blocks <= 1.5 * growth.small.hundred.blocks
 
 
@@ -104,9 +109,9 @@ def _grow(url: str, statistics: Statistics) -> Growth:
         early = _Session(ledger=ledger, psql=psql)
         early.warm_up()
         _load(psql, 11, 1_000)
-        small = _see(early, url, statistics, running=100)
+        small = _see(early, url, statistics, running=_FEW)
         _load(psql, 1_001, 50_000)
-        return Growth(small=small, large=_see(early, url, statistics, running=1_500))
+        return Growth(small=small, large=_see(early, url, statistics, running=_MANY))
 
 
 def _see(early: _Session, url: str, statistics: Statistics, running: int) -> Seen:

@@ -112,9 +112,13 @@ def publish(
     transaction: Transaction, made: Sequence[tuple[Claim, Mapping[DatasetId, NewManifest]]]
 ) -> tuple[list[Publication], list[Refusal]]:
     """What was published and what was refused; a claim that was not held is in neither."""
-    claims = [claim for claim, _ in made]
-    manifests = [manifests[output].to_json() for claim, manifests in made for output in claim.outputs]
-    said = json.loads(transaction.value("publish", **rows.fences(claims), manifests=json.dumps(manifests)))
+    outputs = [
+        {"datasetid": output, "jobid": claim.jobid, "dataid": claim.dataid, "claim_id": claim.claim_id}
+        | manifests[output].to_json()
+        for claim, manifests in made
+        for output in claim.outputs
+    ]
+    said = json.loads(transaction.value("publish", outputs=json.dumps(outputs)))
     return [Publication(**one) for one in said["made"]], [Refusal(**one) for one in said["refused"]]
 
 

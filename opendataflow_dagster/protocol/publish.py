@@ -90,11 +90,10 @@ def publish_many(ledger: Ledger, made: Sequence[Made]) -> Published:
 
 
 def _refuse_wrong(made: Made) -> None:
-    chunk = f"{made.claim.jobid}/{made.claim.dataid}"
-    if set(made.manifests) != set(made.claim.outputs):
+    if made.manifests.keys() != set(made.claim.outputs):
         raise InvalidManifest(
-            f"{chunk} was claimed for {', '.join(made.claim.outputs)}, but there are manifests for "
-            f"{', '.join(sorted(made.manifests)) or 'nothing'}; give one for each output"
+            f"{made.claim.jobid}/{made.claim.dataid} was claimed for {', '.join(made.claim.outputs)}, "
+            f"but there are manifests for {', '.join(sorted(made.manifests)) or 'nothing'}; give one for each output"
         )
     for datasetid, manifest in made.manifests.items():
         if failed := [check for check in manifest.checks if not check.passed]:

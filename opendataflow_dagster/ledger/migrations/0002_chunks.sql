@@ -203,7 +203,7 @@ create table dataflow.runnable (
     primary key (jobid, dataid)
 )
 -- What was claimed lies dead at the head of the queue, where every claim begins: it goes soon, however long the queue is.
-with (fillfactor = 70, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
+with (fillfactor = 30, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
 comment on table dataflow.runnable is 'Derived: the chunks whose inputs are all READY and whose output is free, with the answers to the five questions. Triggers keep it; rebuild_runnable makes it anew.';
 create index runnable_in_order on dataflow.runnable (jobid, resubmit desc, sort_key, dataid) where blocked is null;
 create index runnable_but_blocked on dataflow.runnable (jobid) where blocked is not null;

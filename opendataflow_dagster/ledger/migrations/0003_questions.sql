@@ -1,8 +1,8 @@
 -- The five questions, asked of the ledger: one function for the gate and for the claim.
 -- What only a file system knows (is every file there, with its size?) is asked by the verb on top of this.
 
--- Which input chunks does a chunk of a Job need? The equal ones are found in the plan of whoever asks; the
--- others lie behind a function, which a Job that has none never calls: a claim pays for every node of its plan.
+-- Which input chunks does a chunk of a Job need, besides those with its own dataid? Those are found in the plan of
+-- whoever asks; the others lie behind a function, which a Job that has none never calls.
 create function dataflow.other_inputs_of(p_jobid text, p_dataid text)
     returns table (datasetid text, dataid text, mapping text)
     language plpgsql stable rows 10
@@ -21,19 +21,6 @@ begin
      where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'all';
 end
 $$;
-
-create function dataflow.inputs_of(p_jobid text, p_dataid text)
-    returns table (datasetid text, dataid text, mapping text)
-    language sql stable rows 2
-begin atomic
-    select j.datasetid, p_dataid, j.mapping
-      from dataflow.job j
-     where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'equal'
-    union all
-    select o.datasetid, o.dataid, o.mapping
-      from dataflow.other_inputs_of(p_jobid, p_dataid) o
-     where exists (select from dataflow.job j where j.jobid = p_jobid and j.mapping <> 'equal');
-end;
 
 -- An input DataSet whose chunks must be listed for this chunk, or be there at all, and are not. Null: none.
 create function dataflow.unlisted_input(p_jobid text, p_dataid text) returns text
@@ -177,13 +164,25 @@ create function dataflow.first_three(reasons text[]) returns text
     return case when cardinality(reasons) <= 3 then array_to_string(reasons, '; ')
                 else array_to_string(reasons[1:3], '; ') || format('; and %s more', cardinality(reasons) - 3) end;
 
--- All five answers for some chunks of a Job; a null answer is a yes. An `offset 0` keeps the planner from
--- copying a subquery to every place that mentions its columns, and from turning a look-up around.
+-- All five answers for some chunks of a Job; a null answer is a yes. What is the same for all of them is looked up once.
+-- An `offset 0` keeps the planner from copying a subquery to every place that mentions its columns, and from turning a
+-- look-up around.
 create function dataflow.ask(p_jobid text, p_dataids text[])
     returns table (dataid text, ready text, right_data text, placed text, valid text, safe text, inputs jsonb, file_count bigint,
                    is_runnable boolean, resubmit boolean, is_plain boolean)
     language sql stable
 begin atomic
+    with job as materialized (
+        select exists (select from dataflow.job t where t.jobid = p_jobid and t.mapping <> 'equal') as lists,
+               case when exists (select from dataflow.job_policy t where t.jobid = p_jobid and t.ordered) then dataflow.whose_turn(p_jobid) end as turn
+    ), item as materialized (
+        -- Each of its inputs and outputs, with what its DataSet says.
+        select j.itemtype, j.datasetid, j.mapping, d.datasetid is not null as is_registered, d.location, d.partitions, d.schema_hash, d.foreign_ready,
+               d.skipped_input, d.repeats
+          from dataflow.job j
+          left join dataflow.dataset d on d.datasetid = j.datasetid
+         where j.jobid = p_jobid
+    )
     select chunk.dataid,
            case when i.ready is not null or w.unlisted is not null or w.earlier is not null then
                concat_ws('; ', dataflow.first_three(i.ready),
@@ -204,11 +203,7 @@ begin atomic
            coalesce(o.resubmit, false),
            o.row_count = 0 and coalesce(i.is_pinned, true)
       from unnest(p_dataids) as chunk(dataid)
-     cross join (
-        select exists (select from dataflow.job t where t.jobid = p_jobid and t.mapping <> 'equal') as lists,
-               case when exists (select from dataflow.job_policy t where t.jobid = p_jobid and t.ordered) then dataflow.whose_turn(p_jobid) end as turn
-        offset 0
-     ) job
+     cross join job
      cross join lateral (
         select case when job.lists then dataflow.unlisted_input(p_jobid, chunk.dataid) end as unlisted,
                case when job.turn is not null and dataflow.must_wait(job.turn, chunk.dataid) then job.turn[1] end as earlier
@@ -230,12 +225,15 @@ begin atomic
                array_agg(dataflow.reason(a.placed, p_jobid, x.datasetid, x.dataid)) filter (where a.placed is not null) as placed,
                array_agg(dataflow.reason(a.valid, p_jobid, x.datasetid, x.dataid)) filter (where a.valid is not null) as valid,
                array_agg(dataflow.reason(a.safe, p_jobid, x.datasetid, x.dataid)) filter (where a.safe is not null) as safe
-          from dataflow.inputs_of(p_jobid, chunk.dataid) x
-          left join dataflow.dataset d on d.datasetid = x.datasetid
+          from (select t.*, chunk.dataid from item t where t.itemtype = 'IN' and t.mapping = 'equal'
+                union all
+                select t.*, o.dataid
+                  from dataflow.other_inputs_of(p_jobid, chunk.dataid) o join item t on t.datasetid = o.datasetid and t.itemtype = 'IN'
+                 where job.lists) x
          cross join lateral (
                select count(*) as row_count,
                       count(*) filter (where t.status = 'READY') as ready_count,
-                      count(*) filter (where t.status = 'SKIPPED' and d.skipped_input = 'passes') as passing_count,
+                      count(*) filter (where t.status = 'SKIPPED' and x.skipped_input = 'passes') as passing_count,
                       bool_or(coalesce(t.status, '') not in ('PENDING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED')) as is_locked,
                       max(t.manifest_id) filter (where t.status is distinct from 'SKIPPED') as manifest_id
                  from dataflow.datastatus t
@@ -246,14 +244,14 @@ begin atomic
                            when s.ready_count + s.passing_count < s.row_count then 'NOT_READY'
                            when x.datasetid = 'today' and not dataflow.is_its_day(p_jobid, chunk.dataid, x.dataid) then 'NOT_TODAY'
                       end as ready,
-                      case when d.datasetid is null then 'UNREGISTERED'
-                           when d.partitions is not null and not dataflow.has_dataid(d.partitions, x.dataid) then 'NO_SUCH_PARTITION'
+                      case when not x.is_registered then 'UNREGISTERED'
+                           when x.partitions is not null and not dataflow.has_dataid(x.partitions, x.dataid) then 'NO_SUCH_PARTITION'
                            when s.manifest_id is null then null
                            when m.dataid is distinct from x.dataid or m.datasetid is distinct from x.datasetid then 'NOT_ITS_MANIFEST'
                            when exists (select from dataflow.data_manifest n
                                          where n.datasetid = m.datasetid and n.dataid = m.dataid and n.version > m.version) then 'OLD_MANIFEST'
-                           when d.schema_hash is not null and m.schema_hash is distinct from d.schema_hash then 'OTHER_SCHEMA'
-                           when m.content_digest is not null and not d.repeats and exists (
+                           when x.schema_hash is not null and m.schema_hash is distinct from x.schema_hash then 'OTHER_SCHEMA'
+                           when m.content_digest is not null and not x.repeats and exists (
                                    select from dataflow.data_manifest n
                                     cross join lateral (select from dataflow.datastatus c
                                                          where c.datasetid = n.datasetid and c.dataid = n.dataid
@@ -263,11 +261,11 @@ begin atomic
                       end as right_data,
                       case when s.passing_count > 0 then null
                            when m.manifest_id is null then case when s.ready_count = 0 then 'NOTHING_THERE' end
-                           when not starts_with(m.location, d.location || '/') then 'OUTSIDE'
+                           when not starts_with(m.location, x.location || '/') then 'OUTSIDE'
                       end as placed,
                       case when s.passing_count > 0 then null
                            when m.manifest_id is null then case when s.ready_count = 0 then 'NOTHING_THERE'
-                                                                when d.foreign_ready = 'refused' then 'NO_MANIFEST' end
+                                                                when x.foreign_ready = 'refused' then 'NO_MANIFEST' end
                            when m.checks <> '[]' and m.checks @> '[{"passed": false}]' then 'FAILED_CHECK'
                       end as valid,
                       case when s.is_locked then 'LOCKED'
@@ -286,13 +284,12 @@ begin atomic
                bool_or(s.status = 'RESUBMIT') as resubmit,
                array_agg(dataflow.reason(a.right_data, p_jobid, t.datasetid, chunk.dataid)) filter (where a.right_data is not null) as right_data,
                array_agg(dataflow.reason(a.safe, p_jobid, t.datasetid, chunk.dataid)) filter (where a.safe is not null) as safe
-          from dataflow.job t
-          left join dataflow.dataset d on d.datasetid = t.datasetid
+          from item t
           left join lateral (select * from dataflow.datastatus s
                               where s.datasetid = t.datasetid and s.dataid = chunk.dataid and s.locktype = 'OUT' offset 0) s on true
          cross join lateral (
-               select case when d.datasetid is null then 'UNREGISTERED'
-                           when d.partitions is not null and not dataflow.has_dataid(d.partitions, chunk.dataid) then 'NO_SUCH_PARTITION'
+               select case when not t.is_registered then 'UNREGISTERED'
+                           when t.partitions is not null and not dataflow.has_dataid(t.partitions, chunk.dataid) then 'NO_SUCH_PARTITION'
                       end as right_data,
                       case when s.dataid is not null and coalesce(s.status, '') not in ('PENDING', 'RESUBMIT') then 'TAKEN'
                            when exists (select from dataflow.datastatus l
@@ -300,6 +297,6 @@ begin atomic
                       end as safe
                offset 0
          ) a
-         where t.jobid = p_jobid and t.itemtype = 'OUT'
+         where t.itemtype = 'OUT'
      ) o;
 end;

@@ -14,29 +14,35 @@ create function dataflow.settle_runnable(p_jobids text[], p_dataids text[]) retu
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-    work   record;
-    awake  boolean;
-    orders boolean := exists (select from dataflow.job_policy p where p.jobid = any (p_jobids) and p.ordered);
+    jobids  text[];
+    dataids text[];
+    places  tid[];
+    work    record;
+    awake   boolean;
+    orders  boolean := exists (select from dataflow.job_policy p where p.jobid = any (p_jobids) and p.ordered);
 begin
     if orders then
         perform dataflow.wait_for_turns(p_jobids);
     end if;
     -- In one order, so that two of these never wait for each other in a circle.
-    insert into dataflow.runnable (jobid, dataid, sort_key)
-    select c.jobid, c.dataid, dataflow.natural_key(c.dataid)
-      from (select distinct u.jobid, u.dataid from unnest(p_jobids, p_dataids) as u(jobid, dataid)) c
-     order by c.jobid, c.dataid
-        on conflict (jobid, dataid) do update set since = now();
+    with put as (
+        insert into dataflow.runnable (jobid, dataid, sort_key)
+        select c.jobid, c.dataid, dataflow.natural_key(c.dataid)
+          from (select distinct u.jobid, u.dataid from unnest(p_jobids, p_dataids) as u(jobid, dataid)) c
+         order by c.jobid, c.dataid
+            on conflict (jobid, dataid) do update set since = now()
+        returning jobid, dataid, ctid as place
+    )
+    select array_agg(p.jobid), array_agg(p.dataid), array_agg(p.place) into jobids, dataids, places from put p;
 
-    for work in select u.jobid, array_agg(distinct u.dataid) as dataids
-                  from unnest(p_jobids, p_dataids) as u(jobid, dataid) group by u.jobid
+    for work in select u.jobid, array_agg(u.dataid) as dataids, array_agg(u.place) as places
+                  from unnest(jobids, dataids, places) as u(jobid, dataid, place) group by u.jobid
     loop
         with asked as materialized (
-            -- Every row is there and ours, so its place is known.
+            -- Every row is there and ours, so it stays in its place.
             select a.*, dataflow.code_of(a.ready, a.right_data, a.placed, a.valid, a.safe) as code, r.place
               from dataflow.ask(work.jobid, work.dataids) a
-             cross join lateral (select t.ctid as place from dataflow.runnable t
-                                  where t.jobid = work.jobid and t.dataid = a.dataid offset 0) r
+              join unnest(work.dataids, work.places) as r(dataid, place) on r.dataid = a.dataid
         ), gone as (
             delete from dataflow.runnable where ctid = any (array(select a.place from asked a where not a.is_runnable))
         ), settled as (

@@ -12,32 +12,30 @@ declare
     input_datasetids text[];
     input_dataids    text[];
     are_equal        boolean[];
+    places           tid[];
 begin
-    select array_agg(x.jobid), array_agg(x.dataid), array_agg(x.input_datasetid), array_agg(x.input_dataid), array_agg(x.mapping = 'equal')
-      into jobids, dataids, input_datasetids, input_dataids, are_equal
-      from (select c.jobid, c.dataid, n.datasetid as input_datasetid, n.dataid as input_dataid, n.mapping
+    select array_agg(x.jobid), array_agg(x.dataid), array_agg(x.input_datasetid), array_agg(x.input_dataid), array_agg(x.is_equal),
+           array_agg(i.place)
+      into jobids, dataids, input_datasetids, input_dataids, are_equal, places
+      from (select c.jobid, c.dataid, j.datasetid as input_datasetid, c.dataid as input_dataid, true as is_equal
               from unnest(p_jobids, p_dataids) as c(jobid, dataid)
-             cross join lateral dataflow.inputs_of(c.jobid, c.dataid) n
+              join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'IN' and j.mapping = 'equal'
             union all
-            select c.jobid, c.dataid, o.datasetid, o.dataid, 'listed'
+            select c.jobid, c.dataid, o.datasetid, o.dataid, false
               from unnest(p_jobids, p_dataids, p_claim_ids) as c(jobid, dataid, claim_id)
-             cross join lateral dataflow.claimed_inputs(c.jobid, c.dataid, c.claim_id) o
+             cross join lateral (select n.datasetid, n.dataid from dataflow.other_inputs_of(c.jobid, c.dataid) n
+                                 union all
+                                 select n.datasetid, n.dataid from dataflow.claimed_inputs(c.jobid, c.dataid, c.claim_id) n) o
              where exists (select from dataflow.job j where j.jobid = c.jobid and j.mapping <> 'equal')
-             order by 1, 3, 4) x;
-    if jobids is null then
-        return;
-    end if;
-    perform i.place
-       from unnest(jobids, input_datasetids, input_dataids) as c(jobid, datasetid, dataid)
-      cross join lateral (select s.ctid as place from dataflow.datastatus s
-                           where s.datasetid = c.datasetid and s.jobid = c.jobid and s.dataid = c.dataid and s.locktype = 'IN' for update) i;
+             order by 1, 3, 4) x
+     cross join lateral (select s.ctid as place from dataflow.datastatus s
+                          where s.datasetid = x.input_datasetid and s.jobid = x.jobid and s.dataid = x.input_dataid and s.locktype = 'IN'
+                            for update) i;
     delete from dataflow.datastatus
      where ctid = any (array(
-           select i.ctid
-             from unnest(jobids, dataids, input_datasetids, input_dataids, are_equal) as c(jobid, dataid, input_datasetid, input_dataid, is_equal)
-            cross join lateral (select s.ctid from dataflow.datastatus s
-                                 where s.datasetid = c.input_datasetid and s.jobid = c.jobid and s.dataid = c.input_dataid and s.locktype = 'IN'
-                                offset 0) i
+           select c.place
+             from unnest(jobids, dataids, input_datasetids, input_dataids, are_equal, places)
+                  as c(jobid, dataid, input_datasetid, input_dataid, is_equal, place)
             where c.is_equal or not dataflow.is_shared(c.jobid, c.dataid, c.input_datasetid, c.input_dataid)));
 end
 $$;

@@ -4,10 +4,10 @@ create function dataflow.content_lock(p_datasetid text, p_content_digest text) r
     return hashtextextended(p_datasetid || ' ' || p_content_digest, 0);
 
 -- The publication: only the holder of a live claim gets its rows; then the manifests come in, and the rows become READY.
--- As JSON: `made`, the new versions; `refused`, the manifests that do not fit their DataSets, and nothing of their claims
--- was done. What was not held is in neither.
-create function dataflow.publish(p_datasetids text[], p_jobids text[], p_dataids text[], p_claim_ids bigint[], p_manifests jsonb[])
-    returns json
+-- p_outputs has a manifest for each output of each claim, with its datasetid, jobid, dataid and claim_id. The answer:
+-- `made`, the new versions; `refused`, the manifests that do not fit their DataSets, and nothing of their claims was done.
+-- What was not held is in neither.
+create function dataflow.publish(p_outputs jsonb) returns json
     language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 #variable_conflict use_column
@@ -26,18 +26,21 @@ declare
 begin
     -- Locked in one statement and used in the next, which sees what others did while we waited. From here on the rows are
     -- ours, and stay in their places. The outputs of a claim are published together, or not at all.
-    with fenced as materialized (
+    with given as materialized (
+        select (u.manifest ->> 'datasetid') collate "C" as datasetid, (u.manifest ->> 'jobid') collate "C" as jobid,
+               (u.manifest ->> 'dataid') collate "C" as dataid, (u.manifest -> 'claim_id')::bigint as claim_id, u.manifest
+          from jsonb_array_elements(p_outputs) as u(manifest)
+         order by 1, 2, 3
+    ), fenced as materialized (
         select g.*, s.*
-          from (select * from unnest(p_datasetids, p_jobids, p_dataids, p_claim_ids, p_manifests) as u(datasetid, jobid, dataid, claim_id, manifest)
-                 order by u.datasetid, u.jobid, u.dataid) g
+          from given g
          cross join lateral (select t.run_id, t.ctid as place from dataflow.datastatus t
                               where t.datasetid = g.datasetid and t.jobid = g.jobid and t.dataid = g.dataid and t.locktype = 'OUT'
                                 and t.status = 'RUNNING' and t.claim_id = g.claim_id and t.lease_until > clock_timestamp()
                                 for update) s
     ), held as (
         select f.claim_id from (select f.claim_id, count(*) as count from fenced f group by f.claim_id) f
-          join (select u.claim_id, count(*) as count from unnest(p_claim_ids) as u(claim_id) group by u.claim_id) g
-            on g.claim_id = f.claim_id and g.count = f.count
+          join (select g.claim_id, count(*) as count from given g group by g.claim_id) g on g.claim_id = f.claim_id and g.count = f.count
     )
     select array_agg(f.datasetid), array_agg(f.jobid), array_agg(f.dataid), array_agg(f.claim_id), array_agg(f.run_id), array_agg(f.manifest),
            array_agg(f.place)
