@@ -83,6 +83,7 @@ class Scale:
     #: Calls in a round, of all claimers together.
     singles: int
     batches: int
+    publications: int
     looks: int
 
     def calls(self, batch: int, crew: Crew) -> int:
@@ -97,10 +98,29 @@ FULL = Scale(
     rounds=15,
     singles=320,
     batches=32,
+    publications=96,
     looks=200,
 )
-QUICK = Scale(sizes=(10_000, 100_000), claimers=(1, 4), publishers=(1, 4), rounds=5, singles=100, batches=12, looks=50)
-SMOKE = Scale(sizes=(1_000, 2_000), claimers=(1, 4), publishers=(1,), rounds=1, singles=8, batches=4, looks=3)
+QUICK = Scale(
+    sizes=(10_000, 100_000),
+    claimers=(1, 4),
+    publishers=(1, 4),
+    rounds=5,
+    singles=100,
+    batches=12,
+    publications=32,
+    looks=50,
+)
+SMOKE = Scale(
+    sizes=(1_000, 2_000),
+    claimers=(1, 4),
+    publishers=(1,),
+    rounds=1,
+    singles=8,
+    batches=4,
+    publications=4,
+    looks=3,
+)
 
 
 class Ground:
@@ -202,7 +222,7 @@ def measure(server: str, scale: Scale) -> dict[str, float]:
     worst = f"one at a time {max(one.ratio for one in single):.2f}, in batches {max(one.ratio for one in batched):.2f}"
     print(f"Worst ratio at {large.size:,} chunks: {worst}. The JSON has the ratios of {CLAIMERS_IN_JSON} claimers.")
 
-    _line(f"\nPublish in batches of {BATCH}, manifests without files (chunks/s)", "ours")
+    _line(f"\nPublish in batches of {BATCH} (chunks/s)", "at the end", "  before it")
     published = [publish(crews[publishers], large, scale) for publishers in scale.publishers]
 
     _line("\nNothing to do (ms)", "claim_next", "runnable")
@@ -214,7 +234,8 @@ def measure(server: str, scale: Scale) -> dict[str, float]:
         "single_over_bare": _in_json(single),
         "batched_over_bare": _in_json(batched),
         "growth_1m_over_10k": round(max(growth), 2),
-        "publish_per_s": round(max(published)),
+        "publish_per_s": round(max(at_the_end for at_the_end, _ in published)),
+        "publish_with_consumer_per_s": round(max(with_consumer for _, with_consumer in published)),
     }
 
 
@@ -250,15 +271,19 @@ def grow(crew: Crew, small: Ground, large: Ground, batch: int, scale: Scale) -> 
     return ratio
 
 
-def publish(crew: Crew, ground: Ground, scale: Scale) -> float:
-    rounds: list[Round] = []
-    calls = scale.calls(BATCH, crew)
+def publish(crew: Crew, ground: Ground, scale: Scale) -> tuple[float, float]:
+    """At the end of the line, where nobody consumes the chunks; and before it, where whoever publishes a chunk asks the
+    five questions for its consumer and makes that runnable. The chunks of the second go on to the first."""
+    at_the_end: list[Round] = []
+    with_consumer: list[Round] = []
+    calls = scale.publications // crew.size
     for _ in range(scale.rounds):
         ground.spend(crew, BATCH, calls)
-        rounds.append(crew.do(Work(kind="publish", url=ground.url, batch=BATCH, calls=calls)))
-    rate = median_rate(rounds)
-    _line(f"{ground.size:>9,} chunks, {crew.size} publishers", f"{rate:,.0f}")
-    return rate
+        for jobid, rounds in (("clean", with_consumer), ("report", at_the_end)):
+            rounds.append(crew.do(Work(kind="publish", url=ground.url, batch=BATCH, calls=calls, jobid=jobid)))
+    rates = median_rate(at_the_end), median_rate(with_consumer)
+    _line(f"{ground.size:>9,} chunks, {crew.size} publishers", *(f"{rate:,.0f}" for rate in rates))
+    return rates
 
 
 def look(ground: Ground, jobid: str, scale: Scale, why: str) -> None:

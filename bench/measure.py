@@ -15,7 +15,6 @@ import psycopg
 
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.claim import Claim
-from opendataflow_dagster.model.ids import DatasetId
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.publish import Made, publish_many
@@ -47,6 +46,7 @@ class Work:
     url: str
     batch: int
     calls: int
+    jobid: str = "clean"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,10 +123,10 @@ class _Hand:
     def __init__(self) -> None:
         self._ledgers: dict[str, Ledger] = {}
         self._bare: dict[str, psycopg.Connection] = {}
-        self._warm: set[tuple[str, str, int]] = set()
+        self._warm: set[tuple[str, str, str, int]] = set()
 
     def ready(self, work: Work) -> list[Call]:
-        key = (work.kind, work.url, work.batch)
+        key = (work.kind, work.url, work.jobid, work.batch)
         if key not in self._warm:
             self._warm.add(key)
             self._calls(work, 1)[0]()
@@ -140,10 +140,10 @@ class _Hand:
                 return [lambda: len(bare.execute(statement, prepare=True).fetchall())] * count
             case "claim":
                 ledger = self._ledger(work.url)
-                return [lambda: len(claim_next(ledger, "clean", work.batch))] * count
+                return [lambda: len(claim_next(ledger, work.jobid, work.batch))] * count
             case "publish":
                 ledger = self._ledger(work.url)
-                return [_publication(ledger, claim_next(ledger, "clean", work.batch)) for _ in range(count)]
+                return [_publication(ledger, claim_next(ledger, work.jobid, work.batch)) for _ in range(count)]
             case _:
                 assert_never(work.kind)
 
@@ -161,14 +161,14 @@ class _Hand:
 
 
 def _publication(ledger: Ledger, claims: list[Claim]) -> Call:
-    made = [Made(claim=one, manifests={DatasetId("tidy"): _manifest(one)}) for one in claims]
+    made = [Made(claim=one, manifests=dict.fromkeys(one.outputs, _manifest(one))) for one in claims]
     return lambda: len(publish_many(ledger, made).versions)
 
 
 def _manifest(claim: Claim) -> NewManifest:
     """Without files: the ledger is measured, not the disk."""
     return NewManifest(
-        location=f"/warehouse/tidy/{claim.dataid}/{claim.claim_id}",
+        location=f"/warehouse/{claim.outputs[0]}/{claim.dataid}/{claim.claim_id}",
         row_count=1000,
-        content_digest=f"tidy of claim {claim.claim_id}",
+        content_digest=f"{claim.outputs[0]} of claim {claim.claim_id}",
     )
