@@ -179,7 +179,24 @@ def test_the_answers_are_stored_in_the_order_of_the_questions(psql: psycopg.Conn
 def dataids() -> st.SearchStrategy[str]:
     """Numbers, dates and letters, mixed: what orders differently by letters and by value."""
     pieces = st.sampled_from(
-        ["0", "1", "9", "10", "00", "007", "2024-01-01", "2024-1-10", "-", ".", "a", "B", "é", "😀", "٣"]
+        [
+            "0",
+            "1",
+            "9",
+            "10",
+            "00",
+            "007",
+            "2024-01-01",
+            "2024-1-10",
+            "2024-01-01-05:00",
+            "-",
+            ".",
+            "a",
+            "B",
+            "é",
+            "😀",
+            "٣",
+        ]
     )
     long = st.builds(lambda digit, count: digit * count, st.sampled_from("019a"), st.integers(15, 60))
     text = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)

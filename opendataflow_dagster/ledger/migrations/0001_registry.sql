@@ -81,10 +81,13 @@ comment on table dataflow.job_policy is 'How a Job is run. A Job without a row h
 create function dataflow.natural_key(dataid text) returns text
     language sql immutable parallel safe
     return case
-        -- Plain numbers and dates, which most dataids are, without the two replacements.
+        -- Plain numbers, dates and hours, which most dataids are, without the two replacements, which take ten times as long.
         when dataid ~ '^[0-9]{1,20}$' then lpad(dataid, 20, '0')
         when dataid ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$' then
             '0000000000000000' || left(dataid, 4) || '-000000000000000000' || substr(dataid, 6, 2) || '-000000000000000000' || right(dataid, 2)
+        when dataid ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{2}:[0-9]{2}$' then
+            '0000000000000000' || left(dataid, 4) || '-000000000000000000' || substr(dataid, 6, 2) || '-000000000000000000' || substr(dataid, 9, 2)
+            || '-000000000000000000' || substr(dataid, 12, 2) || ':000000000000000000' || right(dataid, 2)
         else left(regexp_replace(regexp_replace(dataid, '[0-9]+', '00000000000000000000\&', 'g'),
                                  '[0-9]*([0-9]{20})', '\1', 'g'), 300)
     end collate "C";
