@@ -38,8 +38,8 @@ insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, man
 select m.datasetid, m.jobid, m.dataid, 'OUT', 'READY', m.manifest_id from made m
 """
 
-#: How many chunks were claimed just before. Their entries lie dead at the head of the queue until they are vacuumed, and
-#: the next claim passes over them, fifty and more on a page.
+#: How many chunks were claimed just before. Their entries lie dead at the head of the queue until they are vacuumed,
+#: and the next claim passes over them, fifty and more on a page.
 _FEW, _MANY = 100, 1_500
 _PASSED_OVER = _MANY // 50
 

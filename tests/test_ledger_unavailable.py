@@ -519,6 +519,25 @@ def test_a_server_that_cannot_be_reached_is_a_clear_error_with_its_cause(
     assert str(conninfo_to_dict(server)["password"]) not in str(gone.value)
 
 
+@pytest.mark.parametrize(("said", "seconds"), [({}, 30), ({"tcp_user_timeout": 7_000}, 7)])
+def test_a_connection_over_which_nothing_comes_any_more_is_given_up_after_half_a_minute_or_as_the_url_says(
+    url: str, said: dict[str, int], seconds: int
+) -> None:
+    """A network that swallows packets cannot be made here; what the kernel was told to do about it can be seen."""
+    with (
+        Ledger(of(url, **said)) as ledger,
+        ledger.statement() as statement,
+        socket.socket(fileno=os.dup(statement._connection.fileno())) as link,
+    ):
+        assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == seconds * 1000
+        assert link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        idle, interval, count = (
+            link.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        )
+        assert idle + interval * count == 30
+
+
 def test_a_statement_that_the_server_cannot_finish_is_not_called_an_unreachable_server(flow: Flow) -> None:
     impatient = of(flow.url, options="-c statement_timeout=500")
     with flow.psql.transaction():

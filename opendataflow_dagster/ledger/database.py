@@ -44,6 +44,10 @@ _CYCLE = "DF002"
 _STALE_ANSWERS = "DF003"
 _INPUTS_HAVE_FILES = "DF004"
 
+# A network that swallows everything does not say so, and would hold up leases and heartbeats for many minutes: a
+# connection ends after half a minute without an answer of the other machine. The URL may say otherwise.
+_GIVE_UP = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+
 
 class Connection(psycopg.Connection[DictRow]):
     """With cursors that are used again and again: making one costs a third of a short statement."""
@@ -122,7 +126,12 @@ class Ledger:
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url,
             connection_class=Connection,
-            kwargs={"autocommit": True, "row_factory": dict_row, "application_name": "opendataflow"},
+            kwargs={
+                "autocommit": True,
+                "row_factory": dict_row,
+                "application_name": "opendataflow",
+                **{name: value for name, value in _GIVE_UP.items() if name not in conninfo_to_dict(url)},
+            },
             configure=self._configure,
             min_size=0,
             max_size=connections,
