@@ -202,6 +202,7 @@ create table dataflow.runnable (
     is_plain   boolean not null default false,
     primary key (jobid, dataid)
 )
+-- A row is put in small, then gets its answers: room on its page spares it a second place in each index.
 -- What was claimed lies dead at the head of the queue, where every claim begins: it goes soon, however long the queue is.
 with (fillfactor = 30, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
 comment on table dataflow.runnable is 'Derived: the chunks whose inputs are all READY and whose output is free, with the answers to the five questions. Triggers keep it; rebuild_runnable makes it anew.';
