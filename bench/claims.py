@@ -1,6 +1,6 @@
 """How fast chunks are claimed and published, beside the barest claim that Postgres can do.
 
-    python bench/claims.py            10 thousand, 100 thousand and 1 million chunks; about ten minutes
+    python bench/claims.py            10 thousand, 100 thousand and 1 million chunks; about five minutes
     python bench/claims.py --quick    up to 100 thousand; under a minute
 
 The last line is one JSON object; everything before it is for people.
