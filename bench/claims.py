@@ -65,7 +65,8 @@ create sequence bare.claim_id;
 create table bare.chunk (
     datasetid text collate "C" not null, jobid text collate "C" not null, dataid text collate "C" not null,
     status text not null, claim_id bigint, lease_until timestamptz, attempt integer not null default 0,
-    primary key (datasetid, jobid, dataid));
+    primary key (datasetid, jobid, dataid))
+with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);  -- as our runnable set
 create index chunk_ready on bare.chunk (jobid, dataid) where status = 'READY';
 """
 _FILL_BARE = """
@@ -222,7 +223,7 @@ def measure(server: str, scale: Scale) -> dict[str, float]:
     worst = f"one at a time {max(one.ratio for one in single):.2f}, in batches {max(one.ratio for one in batched):.2f}"
     print(f"Worst ratio at {large.size:,} chunks: {worst}. The JSON has the ratios of {CLAIMERS_IN_JSON} claimers.")
 
-    _line(f"\nPublish in batches of {BATCH} (chunks/s)", "at the end", "  before it")
+    _line(f"\nPublish in batches of {BATCH}, no files (chunks/s)", "at the end", "before it")
     published = [publish(crews[publishers], large, scale) for publishers in scale.publishers]
 
     _line("\nNothing to do (ms)", "claim_next", "runnable")

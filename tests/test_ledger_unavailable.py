@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import signal
@@ -10,7 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from opendataflow_dagster.ledger.database import Ledger, Transaction
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.errors import LedgerUnavailable, NoGo, OpenDataFlowError, SchemaMismatch
+from opendataflow_dagster.model.errors import InvalidInput, LedgerUnavailable, NoGo, OpenDataFlowError, SchemaMismatch
 from opendataflow_dagster.model.ids import DataId, DatasetId
 from opendataflow_dagster.model.job import ListedChunks, Policy
 from opendataflow_dagster.model.manifest import NewManifest
@@ -546,6 +547,17 @@ def test_a_statement_that_the_server_cannot_finish_is_not_called_an_unreachable_
             register(ledger, [Dataset(datasetid=DatasetId("raw"))])
     assert "could not finish a statement (canceling statement due to statement timeout)" in str(canceled.value)
     assert "reached" not in str(canceled.value)
+
+
+def test_what_is_more_than_the_server_can_take_is_not_called_an_unreachable_server(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    held = claim(flow.ledger, "load", "1")
+    manifest = flow.manifest(held)
+    beyond_an_index = "".join(hashlib.sha256(str(i).encode()).hexdigest() for i in range(600))
+    with pytest.raises(InvalidInput, match="more than Postgres can take at once") as refused:
+        publish(flow.ledger, held, replace(manifest, content_digest=beyond_an_index))
+    assert not refused.value.retryable
+    assert publish(flow.ledger, held, manifest).version == 1
 
 
 def test_connections_that_are_all_busy_are_not_called_an_unreachable_server(url: str) -> None:

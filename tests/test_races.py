@@ -628,6 +628,16 @@ def test_a_chunk_is_not_written_while_a_consumer_that_came_at_the_same_moment_re
     assert_invariants(flow.psql)
 
 
+def test_a_chunk_that_is_resubmitted_while_its_reader_in_place_ends_can_be_written(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
+    flow.plan(job("load: -> raw"), ["1"])
+    flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw'")
+    reading = claim(flow.ledger, "clean", "1")
+    between(flow, publishes(flow, reading), alone(flow, typed_resubmit("raw/1")))
+    assert_invariants(flow.psql)
+    assert [each.dataid for each in claim_next(flow.ledger, "load")] == ["1"]
+
+
 @pytest.mark.parametrize("first", ["claim", "publish"])
 def test_a_shared_input_stays_locked_for_the_chunk_that_is_claimed_while_another_is_published(
     flow: Flow, first: str

@@ -258,6 +258,10 @@ class Ledger:
             return LedgerConflict(f"another transaction on {self._server} was in the way ({said}); try again")
         if isinstance(error, errors.InvalidRegularExpression):
             return InvalidDefinition(f"{said}; correct the regular expression")
+        if isinstance(error, errors.ProgramLimitExceeded):
+            return InvalidInput(
+                f"this is more than Postgres can take at once ({_one_line(said)}); give it in smaller portions"
+            )
         if isinstance(error, errors.NumericValueOutOfRange):
             return InvalidInput(f"a number is too large to be stored ({said}); give a smaller one")
         if isinstance(error, errors.UntranslatableCharacter | errors.InvalidTextRepresentation) or "NUL" in said:

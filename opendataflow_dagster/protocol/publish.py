@@ -51,7 +51,7 @@ def publish(ledger: Ledger, claim: Claim, manifest: NewManifest | Mapping[Datase
         raise ClaimLost(list(published.lost), "publish")
     if published.misfits:
         raise published.misfits[0].error
-    return published.versions[0]
+    return next(one for one in published.versions if one.datasetid == claim.outputs[0])
 
 
 def publish_many(ledger: Ledger, made: Sequence[Made]) -> Published:

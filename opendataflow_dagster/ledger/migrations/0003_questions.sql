@@ -1,8 +1,8 @@
 -- The five questions, asked of the ledger: one function for the gate and for the claim.
 -- What only a file system knows (is every file there, with its size?) is asked by the verb on top of this.
 
--- Which input chunks does a chunk of a Job need, besides those with its own dataid? Those are found in the plan of
--- whoever asks; the others lie behind a function, which a Job that has none never calls.
+-- Which input chunks does a chunk of a Job need, besides those of mapping `equal`? Those are found in the plan of whoever
+-- asks; the others lie behind a function, which a Job that has none never calls. In one order: of many reasons three are said.
 create function dataflow.other_inputs_of(p_jobid text, p_dataid text)
     returns table (datasetid text, dataid text, mapping text)
     language plpgsql stable rows 10
@@ -18,7 +18,8 @@ begin
     select distinct j.datasetid, s.dataid, j.mapping
       from dataflow.job j
       join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
-     where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'all';
+     where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'all'
+     order by 1, 2;
 end
 $$;
 

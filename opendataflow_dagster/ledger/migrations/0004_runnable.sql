@@ -267,7 +267,8 @@ begin
 end
 $$;
 
--- A consumer that reads in place came or went: whom it locks out is asked again.
+-- A consumer that reads in place came or went: whom it locks out is asked again, also who is not in the set yet: somebody may
+-- just be putting him in, and does not see our change.
 create function dataflow.keep_readers(p_datasetids text[], p_dataids text[]) returns void
     language plpgsql
 as $$
@@ -275,11 +276,10 @@ declare
     jobids  text[];
     dataids text[];
 begin
-    select array_agg(r.jobid), array_agg(r.dataid)
+    select array_agg(j.jobid), array_agg(c.dataid)
       into jobids, dataids
       from unnest(p_datasetids, p_dataids) as c(datasetid, dataid)
-      join dataflow.job j on j.datasetid = c.datasetid
-     cross join lateral (select t.jobid, t.dataid from dataflow.runnable t where t.jobid = j.jobid and t.dataid = c.dataid offset 0) r;
+     cross join lateral (select t.jobid from dataflow.job t where t.datasetid = c.datasetid offset 0) j;
     if jobids is not null then
         perform dataflow.settle_runnable(jobids, dataids);
     end if;

@@ -19,7 +19,8 @@ begin
       into jobids, dataids, input_datasetids, input_dataids, are_equal, places
       from (select c.jobid, c.dataid, j.datasetid as input_datasetid, c.dataid as input_dataid, true as is_equal
               from unnest(p_jobids, p_dataids) as c(jobid, dataid)
-              join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'IN' and j.mapping = 'equal'
+             cross join lateral (select t.datasetid from dataflow.job t
+                                  where t.jobid = c.jobid and t.itemtype = 'IN' and t.mapping = 'equal' offset 0) j
             union all
             select c.jobid, c.dataid, o.datasetid, o.dataid, false
               from unnest(p_jobids, p_dataids, p_claim_ids) as c(jobid, dataid, claim_id)
@@ -31,6 +32,9 @@ begin
      cross join lateral (select s.ctid as place from dataflow.datastatus s
                           where s.datasetid = x.input_datasetid and s.jobid = x.jobid and s.dataid = x.input_dataid and s.locktype = 'IN'
                             for update) i;
+    if places is null then
+        return;
+    end if;
     delete from dataflow.datastatus
      where ctid = any (array(
            select c.place

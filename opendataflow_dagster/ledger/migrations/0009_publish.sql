@@ -7,7 +7,7 @@ create function dataflow.content_lock(p_datasetid text, p_content_digest text) r
 -- p_outputs has a manifest for each output of each claim, with its datasetid, jobid, dataid and claim_id. The answer:
 -- `made`, the new versions; `refused`, the manifests that do not fit their DataSets, and nothing of their claims was done.
 -- What was not held is in neither.
-create function dataflow.publish(p_outputs jsonb) returns json
+create function dataflow.publish(p_outputs json) returns json
     language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 #variable_conflict use_column
@@ -29,7 +29,8 @@ begin
     with given as materialized (
         select (u.manifest ->> 'datasetid') collate "C" as datasetid, (u.manifest ->> 'jobid') collate "C" as jobid,
                (u.manifest ->> 'dataid') collate "C" as dataid, (u.manifest -> 'claim_id')::bigint as claim_id, u.manifest
-          from jsonb_array_elements(p_outputs) as u(manifest)
+          -- Each by itself: a jsonb of all would have no room for the files of some hundred large chunks.
+          from (select e.one::jsonb as manifest from json_array_elements(p_outputs) as e(one) offset 0) u
          order by 1, 2, 3
     ), fenced as materialized (
         select g.*, s.*

@@ -1,7 +1,7 @@
 -- name: publish
 -- Fence, insert the manifests, make READY, as one. A claim comes back only if it was held.
 -- One JSON text there and one back: the driver takes several times as long for rows of many columns.
-select dataflow.publish(%(outputs)s::jsonb)::text
+select dataflow.publish(%(outputs)s::json)::text
 
 -- name: published_by
 -- What these claims have published: an answer that was lost on its way is asked for again.
