@@ -154,10 +154,14 @@ class Ground:
                 connection.execute(_ADD_CHUNKS.encode(), portion)
             connection.execute(_ADD_BARE.encode())
             connection.execute(_FILL_BARE, {"size": self.size})
-            # What the server would do by itself, but in the middle of a round.
+        self.tidy_up()
+        self._left = self.size
+
+    def tidy_up(self) -> None:
+        """What the server would do by itself, but in the middle of a round."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("vacuum (analyze)")
             connection.execute("checkpoint")
-        self._left = self.size
 
     def spend(self, crew: Crew, batch: int, calls: int) -> None:
         """The chunks of a round; one call more of each process, which warms it up."""
@@ -224,6 +228,7 @@ def measure(server: str, scale: Scale) -> dict[str, float]:
     print(f"Worst ratio at {large.size:,} chunks: {worst}. The JSON has the ratios of {CLAIMERS_IN_JSON} claimers.")
 
     _line(f"\nPublish in batches of {BATCH}, no files (chunks/s)", "at the end", "before it")
+    large.tidy_up()
     published = [publish(crews[publishers], large, scale) for publishers in scale.publishers]
 
     _line("\nNothing to do (ms)", "claim_next", "runnable")
