@@ -243,6 +243,9 @@ declare
     datasetids text[];
     dataids    text[];
 begin
+    if not exists (select from dataflow.job j where j.datasetid = any (p_datasetids) and j.itemtype = 'IN') then
+        return;
+    end if;
     select array_agg(n.datasetid), array_agg(n.dataid)
       into datasetids, dataids
       from unnest(p_old_manifest_ids || p_new_manifest_ids) as c(manifest_id)
