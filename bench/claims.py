@@ -41,6 +41,7 @@ TARGETS = {
     "single_over_bare": ("<=", 2.0),
     "batched_over_bare": ("<=", 4.0),
     "growth_1m_over_10k": ("<=", 1.3),
+    # At the end of the line: the claims, whose rate it shall be like, ask no questions either.
     "publish_per_s": (">=", 20_000.0),
 }
 
