@@ -20,7 +20,7 @@ FIGURES = {
         "batched_over_bare",
         "growth_1m_over_10k",
         "publish_per_s",
-        "publish_with_consumer_per_s",
+        "publish_at_the_end_per_s",
     },
     "chunks.py": {"sequence_over_bare", "overlap_over_bare", "times_vanilla"},
     "scripts.py": {"one_run_s", "all_per_min", "why_s", "why_700_s", "status_1m_s"},
