@@ -4,18 +4,18 @@
 -- Which input chunks does a chunk of a Job need, besides those of mapping `equal`? Those are found in the plan of whoever
 -- asks; the others lie behind a function, which a Job that has none never calls. In one order: of many reasons three are said.
 create function dataflow.other_inputs_of(p_jobid text, p_dataid text)
-    returns table (datasetid text, dataid text, mapping text)
+    returns table (datasetid text, dataid text)
     language plpgsql stable rows 10
 as $$
 #variable_conflict use_column
 begin
     return query
-    select e.datasetid, e.input_dataid, j.mapping
+    select e.datasetid, e.input_dataid
       from dataflow.chunk_input e
       join dataflow.job j on j.jobid = e.jobid and j.datasetid = e.datasetid and j.itemtype = 'IN' and j.mapping = 'listed'
      where e.jobid = p_jobid and e.dataid = p_dataid and e.input_dataid <> ''
     union all
-    select distinct j.datasetid, s.dataid, j.mapping
+    select distinct j.datasetid, s.dataid
       from dataflow.job j
       join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
      where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'all'

@@ -24,9 +24,9 @@ begin
             union all
             select c.jobid, c.dataid, o.datasetid, o.dataid, false
               from unnest(p_jobids, p_dataids, p_claim_ids) as c(jobid, dataid, claim_id)
-             cross join lateral (select n.datasetid, n.dataid from dataflow.other_inputs_of(c.jobid, c.dataid) n
+             cross join lateral (select * from dataflow.other_inputs_of(c.jobid, c.dataid)
                                  union all
-                                 select n.datasetid, n.dataid from dataflow.claimed_inputs(c.jobid, c.dataid, c.claim_id) n) o
+                                 select * from dataflow.claimed_inputs(c.jobid, c.dataid, c.claim_id)) o
              where exists (select from dataflow.job j where j.jobid = c.jobid and j.mapping <> 'equal')
              order by 1, 3, 4) x
      cross join lateral (select s.ctid as place from dataflow.datastatus s
