@@ -18,6 +18,7 @@ from opendataflow_dagster.model.errors import (
     ForbiddenTransition,
     InvalidInput,
     InvalidManifest,
+    LedgerConflict,
     NoGo,
     UnknownName,
 )
@@ -180,6 +181,14 @@ def test_a_forced_claim_takes_a_chunk_in_any_status_and_revokes_a_live_claim(flo
             flow.publish(older)
     flow.publish(newer)
     assert flow.status("raw/1") == "READY"
+
+
+def test_a_chunk_in_whose_place_its_job_has_an_in_row_is_not_forced_and_the_error_says_why(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    flow.type("insert into dataflow.datastatus values ('raw', 'load', '1', 'IN', 'RUNNING', now())")
+    with pytest.raises(LedgerConflict, match=r"no output of load/1 can be claimed.*delete those rows"):
+        force(flow.ledger, "load", "1", by="ada")
+    assert flow.in_rows() == [("raw", "load", "1")]
 
 
 def test_announced_chunks_of_an_external_dataset_wake_its_consumers(flow: Flow) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from psycopg.types.json import Jsonb
 
 from ..model.claim import Claim
-from ..model.errors import UnknownName
+from ..model.errors import LedgerConflict, UnknownName
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest, NewManifest
 from ..model.verdict import Verdict
@@ -145,7 +145,13 @@ def force(
     transaction.run("force_release", **chunk)
     transaction.rows("take_over", jobid=verdict.jobid, dataid=verdict.dataid)
     answers = {name: values[0] for name, values in rows.verdict_parameters([verdict]).items() if name != "dataids"}
-    row = transaction.one("force_claim", **chunk, **answers, code=verdict.code, run_id=run_id)
+    found = transaction.rows("force_claim", **chunk, **answers, code=verdict.code, run_id=run_id)
+    if not found:
+        raise LedgerConflict(
+            f"no output of {verdict.jobid}/{verdict.dataid} can be claimed: the job has none, or rows with locktype IN "
+            f"are in their places; delete those rows, then force it again"
+        )
+    (row,) = found
     return Claim(
         claim_id=ClaimId(row["claim_id"]),
         jobid=verdict.jobid,
