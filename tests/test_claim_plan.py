@@ -91,6 +91,12 @@ def test_a_publication_reads_the_large_tables_through_indexes_whatever_the_plann
     assert "datastatus_pkey" in growth.large.publication.through
 
 
+def test_a_publication_that_nothing_speaks_against_is_not_asked_about(growth: Growth) -> None:
+    """Asking finds each version by its id, and nothing else in a publication does."""
+    for seen in (growth.small, growth.large):
+        assert "data_manifest_pkey" not in seen.publication.through
+
+
 def test_a_claim_reads_as_much_of_a_large_ledger_as_of_a_small_one(growth: Growth) -> None:
     assert growth.large.one.blocks <= 1.5 * growth.small.one.blocks + _PASSED_OVER
     assert growth.large.hundred.blocks <= 1.5 * growth.small.hundred.blocks

@@ -107,6 +107,17 @@ def test_a_refused_arrow_leaves_all_rows_of_its_statement_as_they_were(psql: psy
     assert found == [("FAILED",), ("SKIPPED",)]
 
 
+def test_no_other_change_passes_for_a_publication(psql: psycopg.Connection) -> None:
+    """The setting with which a publication says that it sees to its consumers itself."""
+    psql.execute("insert into dataflow.datastatus values ('made', 'j', '1', 'OUT', 'READY', now())")
+    psql.execute("set dataflow.publishing = 'on'")
+    for status in ("PENDING", "RESUBMIT", "READY"):
+        with pytest.raises(psycopg.Error, match="this is no publication"):
+            psql.execute("update dataflow.datastatus set status = %s where datasetid = 'made'", (status,))
+    psql.execute("reset dataflow.publishing")
+    assert one(psql, "select status from dataflow.datastatus where datasetid = 'made'") == "READY"
+
+
 @pytest.mark.parametrize("status", Status)
 def test_a_word_that_nobody_knows_may_come_and_go(psql: psycopg.Connection, status: Status) -> None:
     psql.execute("insert into dataflow.datastatus values ('words', 'j', %s, 'OUT', %s, now())", (status, status))

@@ -11,12 +11,13 @@ import psycopg
 import pytest
 
 from opendataflow_dagster.ledger import chunks
+from opendataflow_dagster.ledger import claims as ledger_claims
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import InvalidManifest, NoGo
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import ALL, ListedChunks, Policy, within
-from opendataflow_dagster.model.manifest import NewManifest
+from opendataflow_dagster.model.manifest import CheckResult, NewManifest
 from opendataflow_dagster.model.partitions import daily, hourly
 from opendataflow_dagster.model.verdict import CODES, Answer, Code, Question, Verdict
 from opendataflow_dagster.protocol.announce import announce
@@ -25,7 +26,7 @@ from opendataflow_dagster.protocol.force import force
 from opendataflow_dagster.protocol.gate import gate
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, skip
-from opendataflow_dagster.protocol.publish import publish
+from opendataflow_dagster.protocol.publish import Made, publish, publish_many
 from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.resubmit import resubmit
@@ -617,6 +618,16 @@ def test_a_dataset_that_was_registered_and_is_no_more_is_wrong_data(flow: Flow, 
     assert_no(flow, "clean", "1", Code.WRONG_DATA, f"DataSet {gone} is not registered; register it")
 
 
+def test_a_chunk_of_a_strictly_ordered_job_that_lost_its_turn_waits_whatever_else_is_wrong_with_it(flow: Flow) -> None:
+    flow.register("load: -> raw", job("post: raw -> books", Policy(ordered=True)))
+    for dataid in ("3", "2"):
+        flow.produce("load", dataid, "the same")
+    assert gate(flow.ledger, "post", ["2"])[0].code is Code.WRONG_DATA
+    flow.produce("load", "1")
+    assert gate(flow.ledger, "post", ["2"])[0].code is Code.DATA_NOT_READY
+    assert_invariants(flow.psql)
+
+
 def test_a_job_that_has_become_strictly_ordered_is_so_at_once(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["9", "10"])
@@ -1001,6 +1012,110 @@ def test_chunks_that_a_registration_makes_runnable_are_told_of_and_have_their_an
     assert [one.payload for one in flow.psql.notifies(timeout=5, stop_after=1)] == ["clean"]
     assert stored_verdicts(flow, "clean", "1")[-1].code is Code.WRONG_DATA
     assert stored_verdicts(flow, "clean", "3") == []
+
+
+# ---- what a publication tells its consumers, without asking where nothing speaks against a yes
+
+SOMEONE = "insert into dataflow.datastatus values"
+NOT_ONE = '{"kind": "static", "keys": ["2"]}'
+
+
+@pytest.mark.parametrize(
+    ("before", "codes"),
+    [
+        ("select", {"1": None, "2": None}),
+        (f"{SOMEONE} ('tidy', 'someone', '1', 'OUT', 'READY', now())", {"1": None, "2": None}),
+        (f"{SOMEONE} ('tidy', 'someone', '1', 'OUT', 'RUNNING', now())", {"2": None}),
+        (f"{SOMEONE} ('tidy', 'total', '1', 'IN', 'RUNNING', now())", {"1": "LOCKED", "2": None}),
+        (f"{SOMEONE} ('sums', 'total', '1', 'OUT', 'PENDING', now())", {"1": None, "2": None}),
+        (f"{SOMEONE} ('sums', 'total', '1', 'OUT', 'FAILED', now())", {"2": None}),
+        (f"{SOMEONE} ('sums', 'someone', '1', 'IN', 'RUNNING', now())", {"1": "LOCKED", "2": None}),
+        # Two things speak against 1, and the consumer must hear of 2 all the same.
+        (
+            f"{SOMEONE} ('tidy', 'total', '1', 'IN', 'RUNNING', now()), ('sums', 'other', '1', 'IN', 'RUNNING', now())",
+            {"1": "LOCKED", "2": None},
+        ),
+        (
+            "update dataflow.datastatus set manifest_id = null where jobid = 'load' and dataid = '1'",
+            {"1": "WRONG_DATA", "2": None},
+        ),
+        (
+            f"update dataflow.dataset set partitions = '{NOT_ONE}' where datasetid = 'tidy'",
+            {"1": "WRONG_DATA", "2": None},
+        ),
+        (
+            f"update dataflow.dataset set partitions = '{NOT_ONE}' where datasetid = 'sums'",
+            {"1": "WRONG_DATA", "2": None},
+        ),
+        ("delete from dataflow.dataset where datasetid = 'sums'", {"1": "WRONG_DATA", "2": "WRONG_DATA"}),
+        ("delete from dataflow.job where jobid = 'total' and itemtype = 'OUT'", {}),
+        ("update dataflow.job_policy set ordered = true where jobid = 'total'", {"1": None, "2": "DATA_NOT_READY"}),
+        (
+            "insert into dataflow.job (jobid, itemtype, datasetid) values ('total', 'IN', 'raw')",
+            {"1": None, "2": None},
+        ),
+        ("insert into dataflow.runnable (jobid, dataid, sort_key) values ('total', '1', '')", {"1": None, "2": None}),
+    ],
+)
+def test_a_publication_gives_its_consumers_the_answers_that_asking_gives(
+    flow: Flow, before: str, codes: dict[str, str | None]
+) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy", "total: tidy -> sums")
+    for dataid in ("1", "2"):
+        flow.produce("load", dataid)
+    taken = claim_next(flow.ledger, "clean", 2)
+    flow.type(before)
+    flow.type("listen dataflow_runnable")
+    publish_many(flow.ledger, [Made(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
+    told = {one.payload for one in flow.psql.notifies(timeout=5 if None in codes.values() else 0, stop_after=1)}
+    found = flow.psql.execute("select dataid, blocked from dataflow.runnable where jobid = 'total'").fetchall()
+    assert dict(found) == codes
+    assert told == ({"total"} if None in codes.values() else set())
+    assert_invariants(flow.psql)
+
+
+def test_chunks_of_several_jobs_that_are_published_together_are_told_to_the_consumers_of_each(flow: Flow) -> None:
+    flow.register("load: -> raw", "look: -> codes", "clean: raw -> tidy", "index: codes -> pages")
+    taken = [claim(flow.ledger, jobid, dataid) for jobid in ("load", "look") for dataid in ("1", "2")]
+    publish_many(flow.ledger, [Made(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
+    assert flow.runnable() == [("clean", "1"), ("clean", "2"), ("index", "1"), ("index", "2")]
+    assert_invariants(flow.psql)
+
+
+def test_the_outputs_of_a_claim_of_which_only_one_is_published_are_made_again_together(flow: Flow) -> None:
+    flow.register("split: -> left, right", "count: left -> sums")
+    taken = claim(flow.ledger, "split", "1")
+    half = replace(taken, outputs=(DatasetId("left"),))
+    with flow.ledger.statement() as statement:
+        ledger_claims.publish(statement, [(half, {DatasetId("left"): flow.manifest(half)})])
+    assert [flow.status("left/1"), flow.status("right/1")] == ["RESUBMIT", "RESUBMIT"]
+    assert_invariants(flow.psql)
+
+
+def test_a_failed_check_that_only_the_ledger_is_told_of_is_not_validated(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    taken = claim(flow.ledger, "load", "1")
+    wrong = replace(flow.manifest(taken), checks=(CheckResult(name="rows", passed=False),))
+    with flow.ledger.statement() as statement:
+        ledger_claims.publish(statement, [(taken, {taken.outputs[0]: wrong})])
+    assert ask_and_claim(flow, "clean", "1").code is Code.NOT_VALIDATED
+    assert_invariants(flow.psql)
+
+
+def test_two_chunks_of_the_same_content_that_are_published_together_are_both_wrong_data(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    taken = claim_many(flow.ledger, "load", ["1", "2", "3"]).claims
+    contents = {"1": "same", "2": "same", "3": "another"}
+    publish_many(
+        flow.ledger,
+        [
+            Made(claim=one, manifests={one.outputs[0]: flow.manifest(one, content=contents[one.dataid])})
+            for one in taken
+        ],
+    )
+    assert flow.runnable() == [("clean", "1"), ("clean", "2"), ("clean", "3")]
+    assert [one.dataid for one in claim_next(flow.ledger, "clean", 3)] == ["3"]
+    assert_invariants(flow.psql)
 
 
 # ---- the answers

@@ -31,6 +31,7 @@ from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import ALL, EQUAL, Job, ListedChunks, Policy
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.verdict import Code
+from opendataflow_dagster.protocol.announce import announce
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, unhold
@@ -453,12 +454,16 @@ def session(flow: Flow) -> Connection:
     return Connection.connect(flow.url, row_factory=dict_row)
 
 
+def waiting_for(flow: Flow, connection: Connection) -> int:
+    blocked = "select count(*) from pg_stat_activity where %s = any (pg_blocking_pids(pid))"
+    return _count(flow, blocked, connection.info.backend_pid)
+
+
 def between(flow: Flow, first: Deed, second: Callable[[], T], mine: Connection | None = None) -> T:
     with contextlib.nullcontext(mine) if mine else session(flow) as connection, ThreadPoolExecutor(1) as pool:
         first(Transaction(connection))
         running = pool.submit(second)
-        blocked = "select count(*) from pg_stat_activity where %s = any (pg_blocking_pids(pid))"
-        _wait_until(lambda: running.done() or _count(flow, blocked, connection.info.backend_pid) > 0)
+        _wait_until(lambda: running.done() or waiting_for(flow, connection) > 0)
         connection.commit()
         return running.result(PATIENCE)
 
@@ -565,6 +570,93 @@ def test_an_input_lost_while_the_other_is_published_does_not_wake_their_consumer
     between(flow, before, alone(flow, after))
     assert flow.runnable() == [("load", "1")]
     assert_invariants(flow.psql)
+
+
+@pytest.mark.parametrize("first", ["input", "output"])
+def test_a_chunk_published_while_its_input_is_published_anew_is_out_of_date(flow: Flow, first: str) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy", "total: tidy -> sums")
+    flow.produce("load", "1")
+    made_from_the_old_one = publishes(flow, claim(flow.ledger, "clean", "1"))
+    flow.type(RESUBMIT_TYPED, "raw", "1")
+    anew = publishes(flow, claim(flow.ledger, "load", "1"))
+    before, after = (anew, made_from_the_old_one) if first == "input" else (made_from_the_old_one, anew)
+    between(flow, before, alone(flow, after))
+    assert_invariants(flow.psql)
+    with pytest.raises(NoGo) as refused:
+        claim(flow.ledger, "total", "1")
+    assert refused.value.verdict.code is Code.WRONG_DATA
+
+
+def test_a_chunk_claimed_and_published_while_its_input_is_announced_anew_is_out_of_date(flow: Flow) -> None:
+    """The announcement has waited for the readers, and then for somebody else, when this one begins."""
+    flow.register("clean: raw -> tidy", "total: tidy -> sums")
+
+    def announces(version: int) -> object:
+        new = {
+            DataId(dataid): NewManifest(
+                location=f"{flow.root}/raw/{dataid}-{version}", content_digest=f"{dataid} {version}"
+            )
+            for dataid in ("1", "2")
+        }
+        return announce(flow.ledger, "raw", list(new), by="ada", manifests=new)
+
+    announces(1)
+    with session(flow) as looking, session(flow) as publishing, ThreadPoolExecutor(1) as pool:
+        looking.execute("select from dataflow.runnable where jobid = 'clean' and dataid = '1' for update")
+        announcing = pool.submit(announces, 2)
+        _wait_until(lambda: waiting_for(flow, looking) > 0)
+        publishes(flow, claim(flow.ledger, "clean", "2"))(Transaction(publishing))
+        looking.commit()
+        _wait_until(lambda: announcing.done() or waiting_for(flow, publishing) > 0)
+        publishing.commit()
+        announcing.result(PATIENCE)
+    assert_invariants(flow.psql)
+    with pytest.raises(NoGo) as refused:
+        claim(flow.ledger, "total", "2")
+    assert refused.value.verdict.code is Code.WRONG_DATA
+
+
+def test_publications_of_a_chunk_and_of_its_inputs_do_not_wait_for_each_other_in_a_circle(flow: Flow) -> None:
+    flow.register("load: -> codes, raw", "clean: raw -> tidy")
+    flow.register("load: -> codes, raw", "clean: raw, codes -> tidy")  # so that codes comes after raw in the table
+    flow.produce("load", "1")
+    cleaning = publishes(flow, claim(flow.ledger, "clean", "1"))
+    flow.type(RESUBMIT_TYPED, "raw", "1")
+    loading = publishes(flow, claim(flow.ledger, "load", "1"))
+    with session(flow) as holding, ThreadPoolExecutor(2) as pool:
+        holding.execute("select from dataflow.datastatus where datasetid = 'raw' and jobid = 'clean' for update")
+        one = pool.submit(alone(flow, cleaning))
+        _wait_until(lambda: waiting_for(flow, holding) > 0)
+        other = pool.submit(alone(flow, loading))
+        _wait_until(lambda: other.done() or _count(flow, "select count(*) from pg_locks where not granted") > 1)
+        holding.commit()
+        one.result(PATIENCE)
+        other.result(PATIENCE)
+    assert_invariants(flow.psql)
+
+
+def test_a_policy_typed_while_a_registration_goes_on_waits_for_it_and_counts(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    with session(flow) as registering, ThreadPoolExecutor(1) as pool:
+        Transaction(registering).rows("lock_registry")
+        typing = pool.submit(alone(flow, typed("update dataflow.job_policy set ordered = true where jobid = 'load'")))
+        _wait_until(lambda: waiting_for(flow, registering) > 0)
+        registering.execute("update dataflow.job_policy set lease = '20 minutes' where jobid = 'load'")
+        registering.commit()
+        typing.result(PATIENCE)
+    found = flow.psql.execute("select lease::text, is_ordered from dataflow.job_terms where jobid = 'load'").fetchall()
+    assert found == [("00:20:00", True)]
+
+
+def test_a_job_that_is_changed_twice_at_the_same_moment_is_run_as_both_say(flow: Flow) -> None:
+    flow.register("load: -> raw", "look: -> codes", "clean: raw -> tidy")
+    ordering = typed("update dataflow.job_policy set ordered = true where jobid = 'clean'")
+    adding = typed("insert into dataflow.job (jobid, itemtype, datasetid) values ('clean', 'IN', 'codes')")
+    between(flow, ordering, alone(flow, adding))
+    assert_invariants(flow.psql)
+    for jobid, dataid in itertools.product(("load", "look"), ("1", "2")):
+        flow.produce(jobid, dataid)
+    assert [each.dataid for each in claim_next(flow.ledger, "clean", 2)] == ["1"]
 
 
 def test_the_same_content_published_twice_at_the_same_moment_is_refused_to_both_consumers(flow: Flow) -> None:
@@ -725,8 +817,56 @@ def prepared_deeds(flow: Flow) -> dict[str, Deed]:
     }
 
 
-def test_any_two_deeds_at_the_same_moment_keep_the_invariants(flow: Flow) -> None:
-    deeds = prepared_deeds(flow)
+def deeds_on_a_line(flow: Flow) -> dict[str, Deed]:
+    """The same for a line of Jobs with one input and one output each, whose publications tell their consumers."""
+    load, _, total, _ = flow.register("load: -> raw", "clean: raw -> tidy", "total: tidy -> sums", "share: sums -> all")
+    flow.plan(load, ["1", "2", "3", "4"])
+    for dataid in ("1", "2", "3"):
+        flow.produce("load", dataid)
+    flow.produce("clean", "3", "the third")
+    tidy_1, tidy_2 = claim(flow.ledger, "clean", "1"), claim(flow.ledger, "clean", "2")
+    flow.type(RESUBMIT_TYPED, "raw", "1")
+    raw_1, raw_4 = claim(flow.ledger, "load", "1"), claim(flow.ledger, "load", "4")
+    # Made from what somebody else had published.
+    for chunk in ("sums/1", "all/1"):
+        flow.announce(chunk)
+    flow.type("delete from dataflow.datastatus where datasetid = 'sums'")
+    both = [(one, of_claim(one, str(flow.root))) for one in (tidy_1, tidy_2)]
+    change = "update dataflow.dataset set {} where datasetid = 'tidy'".format
+    return {
+        "publish raw/1 anew": publishes(flow, raw_1),
+        "publish raw/4": publishes(flow, raw_4),
+        "publish tidy/1": publishes(flow, tidy_1),
+        "publish tidy/2 with the content of tidy/3": publishes(flow, tidy_2, "the third"),
+        "publish tidy/1 and tidy/2": lambda transaction: ledger_claims.publish(transaction, both),
+        "fail tidy/1": lambda transaction: ledger_claims.release(transaction, [tidy_1], "failed", ["disk full"]),
+        "claim total/3": takes("total", "3"),
+        "claim clean/4": takes("clean", "4"),
+        "plan total/1": lambda transaction: registry.plan_chunks(transaction, total, [DataId("1")]),
+        "type RESUBMIT raw/1": typed_resubmit("raw/1"),
+        "type RESUBMIT tidy/1": typed_resubmit("tidy/1"),
+        "type RESUBMIT tidy/3": typed_resubmit("tidy/3"),
+        "someone announces tidy/1": typed(f"{SOMEONE} ('tidy', 'someone', '1', 'OUT', 'READY', now())"),
+        "someone writes tidy/1": typed(f"{SOMEONE} ('tidy', 'someone', '1', 'OUT', 'RUNNING', now())"),
+        "someone writes sums/1": typed(f"{SOMEONE} ('sums', 'someone', '1', 'OUT', 'RUNNING', now())"),
+        "total reads tidy/1": typed(f"{SOMEONE} ('tidy', 'total', '1', 'IN', 'RUNNING', now())"),
+        "someone reads sums/1": typed(f"{SOMEONE} ('sums', 'someone', '1', 'IN', 'RUNNING', now())"),
+        "declare another schema": typed(change("schema_hash = 'another'")),
+        "declare other partitions": typed(change('partitions = \'{"kind": "static", "keys": ["2", "3"]}\'')),
+        "order total": typed("update dataflow.job_policy set ordered = true where jobid = 'total'"),
+        "total reads raw, too": typed(
+            "insert into dataflow.job (jobid, itemtype, datasetid) values ('total', 'IN', 'raw') on conflict do nothing"
+        ),
+        "forget total": typed("delete from dataflow.job where jobid = 'total'"),
+        "heal": chunks.expire,
+    }
+
+
+@pytest.mark.parametrize("prepare", [prepared_deeds, deeds_on_a_line])
+def test_any_two_deeds_at_the_same_moment_keep_the_invariants(
+    flow: Flow, prepare: Callable[[Flow], dict[str, Deed]]
+) -> None:
+    deeds = prepare(flow)
     assert_invariants(flow.psql)
     kept, broken = Kept.of(flow.psql), list[str]()
     with session(flow) as mine:

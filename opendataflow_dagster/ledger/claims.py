@@ -119,7 +119,12 @@ def publish(
         for output in claim.outputs
     ]
     said = json.loads(transaction.value("publish", outputs=json.dumps(outputs)))
-    return [Publication(**one) for one in said["made"]], [Refusal(**one) for one in said["refused"]]
+    versions = zip(said["claim_ids"], said["datasetids"], said["manifest_ids"], said["versions"], strict=True)
+    publications = [
+        Publication(claim_id=claim_id, datasetid=datasetid, manifest_id=manifest_id, version=version)
+        for claim_id, datasetid, manifest_id, version in versions
+    ]
+    return publications, [Refusal(**one) for one in said["refused"]]
 
 
 def published_by(transaction: Transaction, claims: Sequence[Claim]) -> list[Publication]:

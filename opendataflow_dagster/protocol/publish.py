@@ -102,7 +102,8 @@ def _refuse_wrong(made: Made) -> None:
                 f"{datasetid}/{made.claim.dataid} failed its checks ({figures}); "
                 f"correct its data or its code, then resubmit it"
             )
-        refuse_misplaced(ChunkKey(datasetid=datasetid, dataid=made.claim.dataid), manifest)
+        if manifest.files:  # which spares those without any a name that nobody needs
+            refuse_misplaced(ChunkKey(datasetid=datasetid, dataid=made.claim.dataid), manifest)
 
 
 def refuse_misplaced(key: ChunkKey, manifest: NewManifest | Manifest) -> None:

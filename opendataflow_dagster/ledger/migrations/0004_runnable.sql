@@ -95,7 +95,7 @@ begin
      cross join lateral (select (dataflow.whose_turn(p.jobid))[1] as dataid offset 0) turn
       join dataflow.runnable r on r.jobid = p.jobid
      where p.jobid = any (p_jobids) and p.ordered
-       and case when r.dataid = turn.dataid then r.blocked = 'DATA_NOT_READY' else r.blocked is null end;
+       and (r.dataid = turn.dataid) = (r.blocked is not distinct from 'DATA_NOT_READY');
     if jobids is not null then
         perform dataflow.settle_runnable(jobids, dataids);
     end if;
@@ -257,7 +257,9 @@ begin
         perform dataflow.settle_runnable(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
     end if;
 
-    -- What was made from these chunks, and is therefore out of date; a chunk that is new has no such consumers.
+    -- What was made from these chunks, and is therefore out of date; a chunk that is new has no such consumers. The triggers have
+    -- waited for the readers before they touched the runnable set, as whoever ends does. Until then another may have begun.
+    perform dataflow.wait_for_readers(p_datasetids, p_dataids);
     select array_agg(j.datasetid), array_agg(c.dataid)
       into datasetids, dataids
       from dataflow.consumers_of(p_datasetids, p_dataids) c
@@ -267,6 +269,22 @@ begin
     if datasetids is not null then
         perform dataflow.settle_runnable(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
     end if;
+end
+$$;
+
+-- Who reads these chunks just now makes something from the versions before. When he ends, his IN row goes: there we meet, and the
+-- second sees what the first has published. In the order in which he removes his rows.
+create function dataflow.wait_for_readers(p_datasetids text[], p_dataids text[]) returns void
+    language plpgsql
+as $$
+begin
+    perform from (select j.jobid, c.datasetid collate "C", c.dataid collate "C"
+                    from unnest(p_datasetids, p_dataids) as c(datasetid, dataid)
+                   cross join lateral (select t.jobid from dataflow.job t where t.datasetid = c.datasetid and t.itemtype = 'IN' offset 0) j
+                   order by 1, 2, 3) r
+      cross join lateral (select from dataflow.datastatus s
+                           where s.datasetid = r.datasetid and s.jobid = r.jobid and s.dataid = r.dataid and s.locktype = 'IN'
+                             for share) i;
 end
 $$;
 

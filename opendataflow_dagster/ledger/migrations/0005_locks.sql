@@ -1,8 +1,8 @@
 -- What belongs together: a claim and its IN rows, and the outputs of a Job.
 
 -- What a Job that ended, failed or was resubmitted leaves behind: the IN rows of its chunks. They are those of the
--- inputs that it has, and of those that it had when it was claimed. An input that another running chunk of the
--- Job reads, too, stays locked.
+-- inputs that it has, and, where its inputs are not just those of the same name, of those that it had when it was claimed; heal
+-- removes what is left. An input that another running chunk of the Job reads, too, stays locked.
 create function dataflow.drop_in_rows(p_jobids text[], p_dataids text[], p_claim_ids bigint[]) returns void
     language plpgsql
 as $$
@@ -17,12 +17,12 @@ begin
     select array_agg(x.jobid), array_agg(x.dataid), array_agg(x.input_datasetid), array_agg(x.input_dataid), array_agg(x.is_equal),
            array_agg(i.place)
       into jobids, dataids, input_datasetids, input_dataids, are_equal, places
-      from (select c.jobid, c.dataid, j.datasetid as input_datasetid, c.dataid as input_dataid, true as is_equal
+      from (select c.jobid collate "C" as jobid, c.dataid, j.datasetid as input_datasetid, c.dataid collate "C" as input_dataid, true as is_equal
               from unnest(p_jobids, p_dataids) as c(jobid, dataid)
              cross join lateral (select t.datasetid from dataflow.job t
                                   where t.jobid = c.jobid and t.itemtype = 'IN' and t.mapping = 'equal' offset 0) j
             union all
-            select c.jobid, c.dataid, o.datasetid, o.dataid, false
+            select c.jobid collate "C", c.dataid, o.datasetid collate "C", o.dataid collate "C", false
               from unnest(p_jobids, p_dataids, p_claim_ids) as c(jobid, dataid, claim_id)
              cross join lateral (select * from dataflow.other_inputs_of(c.jobid, c.dataid)
                                  union all

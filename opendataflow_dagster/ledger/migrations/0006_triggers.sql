@@ -55,8 +55,9 @@ begin
     return new;
 end
 $$;
+-- A plain publication changes rows that it holds, and says all that there is to say.
 create trigger keep_row before update on dataflow.datastatus
-    for each row execute function dataflow.keep_row();
+    for each row when (current_setting('dataflow.publishing', true) is distinct from 'on') execute function dataflow.keep_row();
 -- The ids of a claim come from rows that were looked at before.
 create trigger keep_new_row before insert on dataflow.datastatus
     for each row when (new.claim_id is null) execute function dataflow.keep_row();
@@ -66,6 +67,9 @@ create function dataflow.follow_insert(p_datasetids text[], p_dataids text[], p_
     language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 begin
+    if p_has_version then
+        perform dataflow.wait_for_readers(p_datasetids, p_dataids);
+    end if;
     if p_datasetids is not null then
         perform dataflow.keep_runnable(p_datasetids, p_dataids, array_fill('NEW'::text, array[cardinality(p_dataids)]), p_statuses);
     end if;
@@ -129,9 +133,25 @@ declare
     read_dataids    text[];
     is_another      boolean;
     bad             text;
+    published       bigint;
 begin
     if not exists (select from new_rows) then
         return null;  -- an `insert ... on conflict do update` that only inserted
+    end if;
+    if current_setting('dataflow.publishing', true) = 'on' then
+        -- A plain publication, which sees to all but the history itself.
+        insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, new_status, claim_id, attempt, run_id, manifest_id,
+                                          reason, login, actor)
+        select n.datasetid, n.jobid, n.dataid, n.locktype, o.status, n.status, o.claim_id, n.attempt, n.run_id, n.manifest_id,
+               nullif(current_setting('dataflow.reason', true), ''), session_user, current_setting('dataflow.actor', true)
+          from new_rows n
+          join old_rows o on o.datasetid = n.datasetid and o.jobid = n.jobid and o.dataid = n.dataid
+                         and o.claim_id is not null and n.claim_id is null and n.status = 'READY';
+        get diagnostics published = row_count;
+        if published <> (select count(*) from new_rows) then
+            raise exception 'dataflow.publishing is on, and this is no publication' using hint = 'reset dataflow.publishing';
+        end if;
+        return null;
     end if;
     -- A renewed lease is no change; all else is, though only some of it concerns others. Whoever changes a key has taken one row away and made another.
     with changed as (
@@ -188,6 +208,9 @@ begin
         return null;
     end if;
 
+    if is_another then
+        perform dataflow.wait_for_readers(datasetids, dataids);
+    end if;
     perform dataflow.drop_in_rows(array_agg(c.jobid), array_agg(c.dataid), array_agg(c.claim_id))
        from unnest(jobids, dataids, claim_ids, statuses) as c(jobid, dataid, claim_id, status)
       where c.status is distinct from 'RUNNING' and c.status is distinct from 'PENDING';
@@ -233,6 +256,7 @@ begin
       into datasetids, jobids, dataids, old_statuses, statuses, claim_ids, manifests
       from old_rows o where o.locktype = 'OUT';
     if datasetids is not null then
+        perform dataflow.wait_for_readers(datasetids, dataids);
         perform dataflow.drop_in_rows(jobids, dataids, claim_ids);
         perform dataflow.keep_runnable(datasetids, dataids, old_statuses, statuses);
         perform dataflow.keep_answers(datasetids, dataids, manifests, '{}');

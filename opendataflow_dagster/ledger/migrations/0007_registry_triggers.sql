@@ -1,5 +1,18 @@
 -- The triggers of the registry.
 
+-- Of two that change it at the same moment the second must see the first: each might close half a cycle. Before it touches a row, as
+-- a registration does.
+create function dataflow.wait_for_registry() returns trigger language plpgsql as $$
+begin
+    perform pg_advisory_xact_lock(hashtext('dataflow'), hashtext('registry'));
+    return null;
+end
+$$;
+create trigger wait_for_registry before insert or update or delete on dataflow.job
+    for each statement execute function dataflow.wait_for_registry();
+create trigger wait_for_registry before insert or update or delete on dataflow.job_policy
+    for each statement execute function dataflow.wait_for_registry();
+
 -- A change of the registry: the runnable set of the Jobs it touches is made anew.
 create function dataflow.after_job_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -14,8 +27,6 @@ begin
     elsif not exists (select from new_rows) then
         return null;
     end if;
-    -- Each of two that change the registry at the same moment might close half a cycle: the second must see the first.
-    perform pg_advisory_xact_lock(hashtext('dataflow'), hashtext('registry'));
     with recursive made_from as (
         select o.datasetid as target, i.datasetid as source
           from dataflow.job o join dataflow.job i on i.jobid = o.jobid and i.itemtype = 'IN'

@@ -10,6 +10,9 @@ create table dataflow.job_control (
 comment on table dataflow.job_control is 'Live limits of a Job: how many chunks at a time, and whether it is paused.';
 create trigger keep_modified before insert or update on dataflow.job_control for each row execute function dataflow.keep_modified();
 
+create trigger wait_for_registry before insert or delete on dataflow.job_control
+    for each statement execute function dataflow.wait_for_registry();
+
 create table dataflow.job_event (
     event_id    bigint generated always as identity primary key,
     at          timestamptz not null default clock_timestamp(),

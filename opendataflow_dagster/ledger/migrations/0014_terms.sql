@@ -1,9 +1,9 @@
--- What every claim must know of a Job, in one row: to look it up in three tables costs a claim of one chunk a tenth of its time.
+-- What every claim and publication must know of a Job, in one row: to look it up in three tables costs a claim of one chunk a tenth of its time.
 
 create view dataflow.terms_now as
 select j.jobid, coalesce(p.lease, '10 minutes') as lease,
        array(select o.datasetid from dataflow.job o where o.jobid = j.jobid and o.itemtype = 'OUT' order by 1) as outputs,
-       -- Nobody but this Job gains or loses a runnable chunk by a claim of it.
+       -- Nobody but this Job gains or loses a runnable chunk by a claim of it; by a publication, only who needs the chunk of that name.
        not coalesce(p.ordered, false)
        and not exists (select from dataflow.job i where i.jobid = j.jobid and i.mapping <> 'equal')
        and not exists (select from dataflow.job o join dataflow.job i on i.datasetid = o.datasetid and i.itemtype = 'IN' and i.mapping <> 'equal'
@@ -23,7 +23,7 @@ create table dataflow.job_terms (
     is_ordered boolean not null,
     is_steered boolean not null
 );
-comment on table dataflow.job_terms is 'Derived: what a claim must know of a Job. Triggers keep it equal to terms_now.';
+comment on table dataflow.job_terms is 'Derived: what a claim and a publication must know of a Job. Triggers keep it equal to terms_now.';
 insert into dataflow.job_terms select * from dataflow.terms_now;
 
 create function dataflow.keep_terms() returns trigger

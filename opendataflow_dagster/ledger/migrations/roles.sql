@@ -36,7 +36,8 @@ begin
     grant insert on dataflow.data_manifest, dataflow.verdict to dataflow_operator, dataflow_admin;
     grant insert, update on dataflow.version_sweep to dataflow_operator, dataflow_admin;
     grant update, delete on dataflow.runnable to dataflow_operator, dataflow_admin;
-    grant execute on function dataflow.settle_runnable(text[], text[]), dataflow.rebuild_runnable(text[]) to dataflow_operator, dataflow_admin;
+    grant execute on function dataflow.settle_runnable(text[], text[]), dataflow.rebuild_runnable(text[]),
+                              dataflow.offer(text, text, text[], bigint[], integer[], jsonb[]) to dataflow_operator, dataflow_admin;
     grant usage on all sequences in schema dataflow to dataflow_operator, dataflow_admin;
     -- Changes the registry.
     grant insert, update, delete on dataflow.job, dataflow.dataset, dataflow.job_policy to dataflow_admin;
