@@ -616,6 +616,22 @@ def test_a_chunk_claimed_and_published_while_its_input_is_announced_anew_is_out_
     assert refused.value.verdict.code is Code.WRONG_DATA
 
 
+def test_of_two_rollbacks_of_a_chunk_at_the_same_moment_one_is_told_to_try_again(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    flow.produce("load", "1")
+    with flow.ledger.statement() as statement:
+        first = chunks.version(statement, key("raw/1"), 1)
+    assert first is not None
+
+    def rolls_back(transaction: Transaction) -> object:
+        return chunks.rollback(transaction, first, "as it was")
+
+    with pytest.raises(LedgerConflict, match=r"somebody else has just made a version of the same chunk.*try again"):
+        between(flow, rolls_back, alone(flow, rolls_back))
+    assert flow.chunk("raw/1").version == 2
+    assert_invariants(flow.psql)
+
+
 def test_publications_of_a_chunk_and_of_its_inputs_do_not_wait_for_each_other_in_a_circle(flow: Flow) -> None:
     flow.register("load: -> codes, raw", "clean: raw -> tidy")
     flow.register("load: -> codes, raw", "clean: raw, codes -> tidy")  # so that codes comes after raw in the table
@@ -824,6 +840,8 @@ def deeds_on_a_line(flow: Flow) -> dict[str, Deed]:
     for dataid in ("1", "2", "3"):
         flow.produce("load", dataid)
     flow.produce("clean", "3", "the third")
+    flow.type(RESUBMIT_TYPED, "raw", "2")
+    flow.produce("load", "2")
     tidy_1, tidy_2 = claim(flow.ledger, "clean", "1"), claim(flow.ledger, "clean", "2")
     flow.type(RESUBMIT_TYPED, "raw", "1")
     raw_1, raw_4 = claim(flow.ledger, "load", "1"), claim(flow.ledger, "load", "4")
@@ -831,11 +849,15 @@ def deeds_on_a_line(flow: Flow) -> dict[str, Deed]:
     for chunk in ("sums/1", "all/1"):
         flow.announce(chunk)
     flow.type("delete from dataflow.datastatus where datasetid = 'sums'")
+    with flow.ledger.statement() as statement:
+        first_raw_2 = chunks.version(statement, key("raw/2"), 1)
+    assert first_raw_2 is not None
     both = [(one, of_claim(one, str(flow.root))) for one in (tidy_1, tidy_2)]
     change = "update dataflow.dataset set {} where datasetid = 'tidy'".format
     return {
         "publish raw/1 anew": publishes(flow, raw_1),
         "publish raw/4": publishes(flow, raw_4),
+        "roll back raw/2": lambda transaction: chunks.rollback(transaction, first_raw_2, "as it was"),
         "publish tidy/1": publishes(flow, tidy_1),
         "publish tidy/2 with the content of tidy/3": publishes(flow, tidy_2, "the third"),
         "publish tidy/1 and tidy/2": lambda transaction: ledger_claims.publish(transaction, both),

@@ -246,6 +246,10 @@ class Ledger:
             )
         if isinstance(error, errors.UniqueViolation) and error.diag.table_name == "datastatus":
             return LedgerConflict(f"somebody else has just taken a chunk on {self._server}; try again")
+        if isinstance(error, errors.UniqueViolation) and constraint == "one_manifest_per_version":
+            return LedgerConflict(
+                f"somebody else has just made a version of the same chunk on {self._server}; try again"
+            )
         if isinstance(error, errors.CheckViolation) and constraint is not None and "id" in constraint:
             return InvalidName(f"{said} ({error.diag.message_detail or constraint}); give a printable id")
         if isinstance(
