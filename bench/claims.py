@@ -278,8 +278,8 @@ def grow(crew: Crew, small: Ground, large: Ground, batch: int, scale: Scale) -> 
 
 
 def publish(crew: Crew, ground: Ground, scale: Scale) -> tuple[float, float]:
-    """With a consumer, for which whoever publishes a chunk asks the five questions and makes it runnable; and at the
-    end of the line, where nobody consumes. The chunks of the first go on to the second."""
+    """First versions: with a consumer, which whoever publishes a chunk makes runnable, with its answers; and at the end
+    of the line, where nobody consumes. The chunks of the first go on to the second."""
     with_consumer: list[Round] = []
     at_the_end: list[Round] = []
     calls = scale.publications // crew.size

@@ -166,6 +166,7 @@ create function dataflow.first_three(reasons text[]) returns text
                 else array_to_string(reasons[1:3], '; ') || format('; and %s more', cardinality(reasons) - 3) end;
 
 -- All five answers for some chunks of a Job; a null answer is a yes. What is the same for all of them is looked up once.
+-- A publication of first versions knows most answers and does not ask: who adds a question here adds what speaks against a yes to `offer`.
 -- An `offset 0` keeps the planner from copying a subquery to every place that mentions its columns, and from turning a
 -- look-up around.
 create function dataflow.ask(p_jobid text, p_dataids text[])
