@@ -33,7 +33,7 @@ from opendataflow_dagster.model.ids import ChunkKey, DataId, DatasetId
 from opendataflow_dagster.model.verdict import Verdict
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.gate import gate
-from opendataflow_dagster.protocol.run import delete_run
+from opendataflow_dagster.protocol.job_run import delete_run
 
 PROJECT = Path(__file__).resolve().parent.parent
 SPOILED, DIES = DataId("2013-01-03"), DataId("2013-01-05")

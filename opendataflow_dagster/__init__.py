@@ -9,6 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .engine.chunk import ChunkContext as ChunkContext
+    from .engine.declaration import Declaration as Declaration
+    from .engine.declaration import dataset as dataset
+    from .engine.declaration import external_dataset as external_dataset
+    from .engine.script_dataset import script_dataset as script_dataset
+    from .engine.sql_dataset import sql_dataset as sql_dataset
     from .model.checks import accepted as accepted
     from .model.checks import between as between
     from .model.checks import fresh as fresh
@@ -29,15 +35,9 @@ if TYPE_CHECKING:
     from .model.partitions import ranges as ranges
     from .model.partitions import static as static
     from .model.partitions import weekly as weekly
-    from .orchestrator.chunk import ChunkContext as ChunkContext
-    from .orchestrator.declaration import Declaration as Declaration
-    from .orchestrator.declaration import dataset as dataset
-    from .orchestrator.declaration import external_dataset as external_dataset
     from .orchestrator.definitions import build_definitions as build_definitions
     from .orchestrator.resources import LedgerResource as LedgerResource
     from .orchestrator.resources import SparkResource as SparkResource
-    from .orchestrator.script import script_dataset as script_dataset
-    from .orchestrator.sql import sql_dataset as sql_dataset
 
 _NAMES = {
     "model.checks": (
@@ -45,12 +45,12 @@ _NAMES = {
     ),
     "model.job": ("ALL", "EQUAL", "ListedChunks", "Policy", "within"),
     "model.partitions": ("daily", "hourly", "monthly", "ranges", "static", "weekly"),
-    "orchestrator.chunk": ("ChunkContext",),
-    "orchestrator.declaration": ("Declaration", "dataset", "external_dataset"),
+    "engine.chunk": ("ChunkContext",),
+    "engine.declaration": ("Declaration", "dataset", "external_dataset"),
     "orchestrator.definitions": ("build_definitions",),
     "orchestrator.resources": ("LedgerResource", "SparkResource"),
-    "orchestrator.script": ("script_dataset",),
-    "orchestrator.sql": ("sql_dataset",),
+    "engine.script_dataset": ("script_dataset",),
+    "engine.sql_dataset": ("sql_dataset",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)

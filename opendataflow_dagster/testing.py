@@ -27,6 +27,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from .engine.chunk import ChunkContext
+from .engine.declaration import Declaration
+from .engine.producer import Producer
 from .ledger.chunks import current_manifest, find
 from .ledger.database import Ledger
 from .ledger.throwaway import throwaway_database
@@ -35,19 +38,16 @@ from .model.errors import InvalidInput, UnknownName
 from .model.ids import ChunkKey, ClaimId, JobId, data_id, dataset_id
 from .model.manifest import NewManifest
 from .orchestrator.catalogue import Catalogue, Entry, catalogue
-from .orchestrator.chunk import ChunkContext
-from .orchestrator.declaration import Declaration
 from .orchestrator.definitions import register_all
-from .orchestrator.produce import Producer
 from .protocol.announce import announce
 from .protocol.force import force
 from .protocol.hold import hold, skip
+from .protocol.job_run import begin_run, end_run
 from .protocol.publish import publish
 from .protocol.register import plan
 from .protocol.release import fail
 from .protocol.request import request
 from .protocol.resubmit import resubmit
-from .protocol.run import begin_run, end_run
 from .warehouse import parquet
 from .warehouse.session import SparkSettings, session
 

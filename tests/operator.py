@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.protocol.claim import claim
+from opendataflow_dagster.protocol.job_run import begin_run, end_run
 from opendataflow_dagster.protocol.release import fail
-from opendataflow_dagster.protocol.run import begin_run, end_run
 from tests.conftest import _database as new_database
 from tests.factories import Flow
 

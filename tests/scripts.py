@@ -13,9 +13,9 @@ from pathlib import Path
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId, JobId
 from opendataflow_dagster.model.job import Job, Policy
-from opendataflow_dagster.protocol.process import Stop
-from opendataflow_dagster.protocol.run_job import Order, Report, run_chunk, run_next
-from opendataflow_dagster.protocol.script import Limits, Outcome
+from opendataflow_dagster.scripts.process import Stop
+from opendataflow_dagster.scripts.run_job import Order, Report, run_chunk, run_next
+from opendataflow_dagster.scripts.run_script import Limits, Outcome
 from tests.factories import Flow, job
 
 PROJECT = Path(__file__).parents[1]

@@ -22,13 +22,13 @@ from pyspark.sql.functions import udf
 from pyspark.sql.types import StructType
 
 from opendataflow_dagster import sql_dataset
+from opendataflow_dagster.engine.chunk import ChunkContext, Inputs, frame_of
+from opendataflow_dagster.engine.declaration import ReadForeign
 from opendataflow_dagster.model.checks import between, not_null, unique
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.errors import InvalidDefinition, OpenDataFlowError
 from opendataflow_dagster.model.ids import ClaimId, DataId, DatasetId, JobId
 from opendataflow_dagster.model.verdict import InputVersion
-from opendataflow_dagster.orchestrator.chunk import ChunkContext, Inputs, frame_of
-from opendataflow_dagster.orchestrator.declaration import ReadForeign
 from opendataflow_dagster.warehouse.catalog import refresh
 from opendataflow_dagster.warehouse.parquet import read
 from opendataflow_dagster.warehouse.session import interrupt, is_alive, session, tag_thread

@@ -76,9 +76,9 @@ def cancel(act: Act, run_id: int | None, **chosen_by: Any) -> None:
       odf cancel delays 2024-01-14
       odf cancel --run 17 --reason "wrong release"
     """
+    from opendataflow_dagster.insight.runs import runs
     from opendataflow_dagster.protocol.cancel import cancel as verb
     from opendataflow_dagster.protocol.cancel import cancel_run
-    from opendataflow_dagster.protocol.runs import runs
 
     if run_id is None:
         _change(act, "cancel", "Cancelled", "was not running", verb, chosen_by)

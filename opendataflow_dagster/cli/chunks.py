@@ -42,7 +42,7 @@ def chunks(
       odf chunks flights --status FAILED --since 3h --list
       odf chunks flights --json
     """
-    from opendataflow_dagster.protocol.select import Selection, select
+    from opendataflow_dagster.insight.selection import Selection, select
 
     wanted = Selection(
         datasetid=datasetid,
@@ -109,8 +109,8 @@ def show(datasetid: str, dataid: str, json_wanted: bool) -> None:
       odf chunk show delays 2024-01-03
       odf chunk show delays 2024-01-03 --json
     """
+    from opendataflow_dagster.insight.story import story
     from opendataflow_dagster.model.ids import ChunkKey, data_id, dataset_id
-    from opendataflow_dagster.protocol.story import story
 
     from .story import tell
 

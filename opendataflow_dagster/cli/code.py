@@ -14,11 +14,11 @@ import click
 from opendataflow_dagster.model.errors import InvalidDefinition, InvalidInput
 
 from . import output
-from .exchange import confirm, sentence
 from .options import Act, acts, answer, as_json, open_ledger
+from .transfer import confirm, sentence
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.protocol.exchange import Registry
+    from opendataflow_dagster.protocol.transfer import Registry
 
 _file_argument = click.argument(
     "file", metavar="[DEFINITIONS.PY]", default="definitions.py", type=click.Path(dir_okay=False, path_type=Path)
@@ -38,7 +38,7 @@ def check(file: Path, json_wanted: bool) -> None:
       odf check
       odf check pipelines/definitions.py --json
     """
-    from opendataflow_dagster.protocol.compare import compare
+    from opendataflow_dagster.insight.drift import compare
 
     declared, _ = _declared(file)
     with open_ledger() as ledger:
@@ -70,8 +70,8 @@ def apply(act: Act, file: Path) -> None:
       odf apply --dry-run
       odf apply pipelines/definitions.py
     """
-    from opendataflow_dagster.protocol.compare import apply as verb
-    from opendataflow_dagster.protocol.compare import with_connections
+    from opendataflow_dagster.insight.drift import apply as verb
+    from opendataflow_dagster.insight.drift import with_connections
     from opendataflow_dagster.protocol.throttle import throttle_first
 
     declared, limits = _declared(file)
@@ -85,7 +85,7 @@ def apply(act: Act, file: Path) -> None:
 
 def _declared(file: Path) -> tuple[Registry, dict[str, int]]:
     """DataSets and Jobs, and with how many chunks at a time each Job begins."""
-    from opendataflow_dagster.protocol.exchange import from_json
+    from opendataflow_dagster.protocol.transfer import from_json
 
     if not file.is_file():
         raise InvalidInput(

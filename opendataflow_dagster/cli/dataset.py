@@ -9,7 +9,8 @@ import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 
-from . import exchange, output
+from . import output
+from . import transfer as exchange
 from .arguments import dataset_argument
 from .options import Act, acts, as_json, open_ledger
 from .registry_options import parse_partitions
@@ -50,7 +51,7 @@ def list_(json_wanted: bool) -> None:
         for each in one.inputs:
             readers.setdefault(each.datasetid, []).append(one.jobid)
     if json_wanted:
-        from opendataflow_dagster.protocol.exchange import dataset_json
+        from opendataflow_dagster.protocol.transfer import dataset_json
 
         output.print_json(
             {
@@ -94,8 +95,8 @@ def show(datasetid: str, json_wanted: bool) -> None:
     Example:
       odf dataset show flights
     """
-    from opendataflow_dagster.protocol.exchange import dataset_json
-    from opendataflow_dagster.protocol.history import of_dataset
+    from opendataflow_dagster.insight.history import of_dataset
+    from opendataflow_dagster.protocol.transfer import dataset_json
 
     (found,) = exchange.look_up(datasets=[datasetid], jobs=[]).datasets
     with open_ledger() as ledger:
@@ -202,7 +203,7 @@ def import_(act: Act, document: IO[str]) -> None:
 
 def _put(act: Act, before: Definition, given: dict[str, Any]) -> None:
     from opendataflow_dagster.ledger.definitions import Definition
-    from opendataflow_dagster.protocol.exchange import Registry
+    from opendataflow_dagster.protocol.transfer import Registry
 
     # An empty text takes a value away.
     named: dict[str, Any] = {

@@ -18,7 +18,7 @@ from .arguments import Moment
 from .options import as_json, open_ledger
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.protocol.figures import Failures
+    from opendataflow_dagster.insight.report import Failures
 
 _CAUSES = 10
 
@@ -46,7 +46,7 @@ def digest(
       ODF_WEBHOOK_URL=https://... odf digest --webhook
       odf digest --mail ops@example.com | sendmail -t
     """
-    from opendataflow_dagster.protocol.figures import failures
+    from opendataflow_dagster.insight.report import failures
 
     if webhook and address:
         raise InvalidInput("choose --webhook or --mail; for both call it twice")

@@ -10,7 +10,8 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput
 from opendataflow_dagster.model.job import POLICY
 
-from . import exchange, output
+from . import output
+from . import transfer as exchange
 from .arguments import job_argument
 from .frame import LazyGroup
 from .options import Act, acts, as_json, open_ledger
@@ -46,7 +47,7 @@ def list_(json_wanted: bool) -> None:
       odf job list
       odf job list --json
     """
-    from opendataflow_dagster.protocol.exchange import job_json
+    from opendataflow_dagster.protocol.transfer import job_json
 
     known = exchange.look_up(datasets=[])
     if json_wanted:
@@ -80,9 +81,9 @@ def show(jobid: str, json_wanted: bool) -> None:
     Example:
       odf job show average
     """
-    from opendataflow_dagster.protocol.exchange import job_json
-    from opendataflow_dagster.protocol.history import of_control, of_job
+    from opendataflow_dagster.insight.history import of_control, of_job
     from opendataflow_dagster.protocol.throttle import room
+    from opendataflow_dagster.protocol.transfer import job_json
 
     from .why import limits
 
@@ -189,7 +190,7 @@ def export(jobs: tuple[str, ...], json_wanted: bool) -> None:
       odf job export > jobs.json
       odf job export average
     """
-    from opendataflow_dagster.protocol.exchange import Registry
+    from opendataflow_dagster.protocol.transfer import Registry
 
     found = exchange.look_up(datasets=[], jobs=list(jobs) or None).jobs
     used = {name for one in found for name in (*one.outputs, *(each.datasetid for each in one.inputs))}
@@ -213,7 +214,7 @@ def import_(act: Act, document: IO[str]) -> None:
 
 def _put(act: Act, before: Job, given: dict[str, Any]) -> None:
     from opendataflow_dagster.model.ids import DatasetId
-    from opendataflow_dagster.protocol.exchange import Registry
+    from opendataflow_dagster.protocol.transfer import Registry
 
     policy = {name: given[name] for name in POLICY if given[name] is not None}
     if policy.get("retry_on") == "":

@@ -35,7 +35,7 @@ def begin(act: Act, jobid: str, dataid: str | None, count: int, external_id: str
       odf job begin average
       odf job begin average 2024-01-15 --json
     """
-    from opendataflow_dagster.protocol.attend import begin as verb
+    from opendataflow_dagster.engine.foreign_scheduler import begin as verb
 
     if dataid is not None and count > 1:
         raise InvalidInput("--count is for the next chunks; leave it out when you name one")
@@ -63,7 +63,7 @@ def renew(act: Act, run_id: int) -> None:
     Example:
       odf job renew 17
     """
-    from opendataflow_dagster.protocol.attend import extend
+    from opendataflow_dagster.engine.foreign_scheduler import extend
 
     with act.ledger() as ledger:
         done = extend(ledger, run_id)
@@ -90,8 +90,8 @@ def end(act: Act, run_id: int, locations: tuple[str, ...], rows: int | None) -> 
       odf job end 17
       odf job end 17 --location delays=/lake/delays/2024-01-15-run17 --rows 300
     """
-    from opendataflow_dagster.protocol.attend import end as verb
-    from opendataflow_dagster.protocol.attend import outputs_of
+    from opendataflow_dagster.engine.foreign_scheduler import end as verb
+    from opendataflow_dagster.engine.foreign_scheduler import outputs_of
 
     with act.ledger() as ledger:
         published = verb(ledger, run_id, _locations(locations, outputs_of(ledger, run_id)), row_count=rows)
@@ -113,7 +113,7 @@ def fail(act: Act, run_id: int) -> None:
     Example:
       odf job fail 17 --reason "disk full on node 3"
     """
-    from opendataflow_dagster.protocol.attend import give_up
+    from opendataflow_dagster.engine.foreign_scheduler import give_up
 
     if not act.reason:
         raise InvalidInput("say why it failed with --reason; failures are grouped by it")

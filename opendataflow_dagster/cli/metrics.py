@@ -15,8 +15,8 @@ from . import output
 from .options import as_json, open_ledger
 
 if TYPE_CHECKING:
+    from opendataflow_dagster.insight.report import Figures
     from opendataflow_dagster.ledger.database import Ledger
-    from opendataflow_dagster.protocol.figures import Figures
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -70,7 +70,7 @@ def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_
 
 
 def _families(ledger: Ledger) -> Iterator[Any]:
-    from opendataflow_dagster.protocol.figures import figures
+    from opendataflow_dagster.insight.report import figures
 
     yield from _of(figures(ledger))
 

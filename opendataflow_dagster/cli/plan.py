@@ -42,7 +42,7 @@ def plan(act: Act, jobid: str, chunks: tuple[str, ...], apply: bool) -> None:
       odf plan average 2024-01-01..2024-01-31
       odf plan average 2024-02-01..2024-02-29 --apply --reason "backfill of February"
     """
-    from opendataflow_dagster.protocol.forecast import announce_chunks, forecast
+    from opendataflow_dagster.insight.plan import announce_chunks, forecast
 
     with act.ledger() as ledger:
         found = forecast(ledger, jobid, chunks)

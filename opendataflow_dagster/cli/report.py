@@ -33,7 +33,7 @@ def report(target: str | None, since: datetime | None, json_wanted: bool) -> Non
       odf report --since 24h -o /srv/www/odf.html
       odf report --json
     """
-    from opendataflow_dagster.protocol.figures import durations, failures, figures, heat, throughput
+    from opendataflow_dagster.insight.report import durations, failures, figures, heat, throughput
 
     from .report_page import page
 

@@ -11,10 +11,10 @@ from . import heatmap
 from .output import moment, span
 
 if TYPE_CHECKING:
+    from opendataflow_dagster.insight.report import Duration, Failures, Figures, Hour
+    from opendataflow_dagster.insight.runs import Sla
     from opendataflow_dagster.model.ids import DatasetId
     from opendataflow_dagster.model.verdict import Verdict
-    from opendataflow_dagster.protocol.figures import Duration, Failures, Figures, Hour
-    from opendataflow_dagster.protocol.runs import Sla
 
 _COLOURS = {
     "READY": "#2e9e5b",

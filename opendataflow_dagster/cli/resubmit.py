@@ -85,8 +85,8 @@ def _failed(
     ledger: Ledger, datasetid: str | None, jobid: str | None, since: datetime | None, until: datetime | None
 ) -> tuple[list[ChunkKey], datetime | None]:
     """And the moment of the last failure: who became READY after that has what is asked for."""
+    from opendataflow_dagster.insight.selection import failed
     from opendataflow_dagster.model.ids import ChunkKey
-    from opendataflow_dagster.protocol.select import failed
 
     found = failed(ledger, datasetid=datasetid, jobid=jobid, since=since, until=until)
     keys = [ChunkKey(datasetid=one.datasetid, dataid=one.dataid) for one in found]

@@ -19,10 +19,10 @@ from .output import print_json, printable, say, table
 if TYPE_CHECKING:
     from opendataflow_dagster.ledger.database import Ledger
     from opendataflow_dagster.model.claim import Claim
-    from opendataflow_dagster.protocol.environment import Provision
-    from opendataflow_dagster.protocol.run_job import Order, Report
-    from opendataflow_dagster.protocol.script import Outcome
-    from opendataflow_dagster.protocol.script_output import Screen
+    from opendataflow_dagster.scripts.environment import Provision
+    from opendataflow_dagster.scripts.output import Screen
+    from opendataflow_dagster.scripts.run_job import Order, Report
+    from opendataflow_dagster.scripts.run_script import Outcome
 
 
 def _options(function: Any) -> Any:
@@ -65,7 +65,7 @@ def run(dataid: str | None, everything: bool, parallel: int, **options: Any) -> 
       odf run --all --parallel 4 jobs/load.sh --verbose
       odf run --job load --dataid 2024-01-05 python3 load.py
     """
-    from opendataflow_dagster.protocol.run_job import run_chunk, run_next
+    from opendataflow_dagster.scripts.run_job import run_chunk, run_next
 
     if dataid is not None and (everything or parallel > 1):
         raise InvalidInput("--dataid names one chunk; leave --all and --parallel away")
@@ -88,7 +88,7 @@ def force(dataid: str, **options: Any) -> None:
     Example:
       odf force --dataid test-1 jobs/load.sh
     """
-    from opendataflow_dagster.protocol.run_job import run_chunk
+    from opendataflow_dagster.scripts.run_job import run_chunk
 
     _execute(lambda ledger, order: run_chunk(ledger, order, dataid, forced=True), several=False, **options)
 
@@ -108,8 +108,8 @@ def _execute(
 ) -> None:
     from opendataflow_dagster.ledger.settings import home
     from opendataflow_dagster.model.ids import job_id
-    from opendataflow_dagster.protocol.run_job import Order
-    from opendataflow_dagster.protocol.script import Limits
+    from opendataflow_dagster.scripts.run_job import Order
+    from opendataflow_dagster.scripts.run_script import Limits
 
     from .screen import Console
 

@@ -30,7 +30,7 @@ def runs(jobid: str | None, running: bool, failed: bool, limit: int, json_wanted
       odf runs average --failed
       odf runs --running --json
     """
-    from opendataflow_dagster.protocol.runs import runs as look
+    from opendataflow_dagster.insight.runs import runs as look
 
     with open_ledger() as ledger:
         found = look(ledger, jobid=jobid, running=running, failed=failed, count=limit)
@@ -89,8 +89,8 @@ def history(
       odf history --by ada --since 2d
       odf history --status FAILED --json
     """
+    from opendataflow_dagster.insight.history import of_chunk, recent
     from opendataflow_dagster.model.ids import ChunkKey, data_id, dataset_id
-    from opendataflow_dagster.protocol.history import of_chunk, recent
 
     with open_ledger() as ledger:
         if datasetid is not None and dataid is not None:

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from threading import Lock
 
-from opendataflow_dagster.protocol.process import write_patiently
-from opendataflow_dagster.protocol.script_output import Screen
+from opendataflow_dagster.scripts.output import Screen
+from opendataflow_dagster.scripts.process import write_patiently
 
 # A line that does not end is shown in pieces.
 _MAX_HELD = 8192

@@ -41,7 +41,7 @@ def chosen(
     everything: bool,
 ) -> list[ChunkKey]:
     """With --job the first word is a dataid, too."""
-    from opendataflow_dagster.protocol.select import Selection, keys
+    from opendataflow_dagster.insight.selection import Selection, keys
 
     if jobid is not None and datasetid is not None:
         chunks, datasetid = (datasetid, *chunks), None

@@ -10,7 +10,7 @@ from . import output
 from .options import as_json, open_ledger
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.protocol.status import Control, DatasetStatus, Glance, Running
+    from opendataflow_dagster.insight.status import Control, DatasetStatus, Glance, Running
 
 _WORDS = ("READY", "RUNNING", "PENDING", "RESUBMIT", "FAILED", "HOLD", "SKIPPED")
 
@@ -28,8 +28,8 @@ def status(datasets: tuple[str, ...], only_failed: bool, json_wanted: bool) -> N
       odf status flights delays
       odf status --failed --json
     """
+    from opendataflow_dagster.insight.status import status as look
     from opendataflow_dagster.model.errors import UnknownName
-    from opendataflow_dagster.protocol.status import status as look
 
     with open_ledger() as ledger:
         glance = look(ledger)

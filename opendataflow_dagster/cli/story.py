@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from . import output
 
 if TYPE_CHECKING:
+    from opendataflow_dagster.insight.story import Attempt, Story
     from opendataflow_dagster.ledger.chunks import Chunk
     from opendataflow_dagster.model.manifest import Manifest
     from opendataflow_dagster.model.verdict import Verdict
-    from opendataflow_dagster.protocol.story import Attempt, Story
 
 
 def tell(story: Story) -> None:

@@ -24,9 +24,9 @@ def rollback(act: Act, datasetid: str, dataid: str, version: int | None) -> None
       odf rollback delays 2024-01-03
       odf rollback delays 2024-01-03 --to 1 --reason "version 2 counts cancelled flights"
     """
+    from opendataflow_dagster.insight.story import previous_version
     from opendataflow_dagster.model.ids import ChunkKey, data_id, dataset_id
     from opendataflow_dagster.protocol.rollback import rollback as verb
-    from opendataflow_dagster.protocol.story import previous_version
 
     key = ChunkKey(datasetid=dataset_id(datasetid), dataid=data_id(dataid))
     with act.ledger() as ledger:
@@ -79,7 +79,7 @@ def delete_run(act: Act, jobid: str, dataid: str) -> None:
     Example:
       odf delete-run average 2024-01-03 --reason "wrong date"
     """
-    from opendataflow_dagster.protocol.run import delete_run as verb
+    from opendataflow_dagster.protocol.job_run import delete_run as verb
 
     with act.ledger() as ledger:
         done = verb(ledger, jobid, dataid, by=ledger.actor, reason=act.reason)

@@ -60,7 +60,7 @@ class _Follower:
         if self._lines:
             self._new_events()
             return
-        from opendataflow_dagster.protocol.status import status
+        from opendataflow_dagster.insight.status import status
 
         from .status import glance_of
 
@@ -72,7 +72,7 @@ class _Follower:
     def _new_events(self) -> None:
         """The last ten, and then whatever is new. Who was earlier may commit later: each look goes back a little, and
         what was seen is not said again. The times are the ledger's own."""
-        from opendataflow_dagster.protocol.history import recent
+        from opendataflow_dagster.insight.history import recent
 
         if self._since is None:
             self._since = datetime.now(UTC) - timedelta(hours=1)

@@ -15,9 +15,9 @@ from .arguments import Moment, optional_job
 from .options import answer, as_json, open_ledger
 
 if TYPE_CHECKING:
+    from opendataflow_dagster.insight.causes import Cause
+    from opendataflow_dagster.insight.why import Why, WhyJob
     from opendataflow_dagster.ledger.registry import Room
-    from opendataflow_dagster.protocol.causes import Cause
-    from opendataflow_dagster.protocol.why import Why, WhyJob
 
 
 @click.command()
@@ -66,8 +66,8 @@ def why(
 
 
 def _failures(jobid: str | None, since: datetime | None, until: datetime | None, json_wanted: bool) -> None:
-    from opendataflow_dagster.protocol.causes import causes
-    from opendataflow_dagster.protocol.select import failed
+    from opendataflow_dagster.insight.causes import causes
+    from opendataflow_dagster.insight.selection import failed
 
     with open_ledger() as ledger:
         chunks = failed(ledger, jobid=jobid, since=since, until=until)
@@ -116,7 +116,7 @@ def show_causes(found: list[Cause]) -> None:
 
 
 def _of_job(jobid: str, json_wanted: bool) -> None:
-    from opendataflow_dagster.protocol.why import why_job
+    from opendataflow_dagster.insight.why import why_job
 
     with open_ledger() as ledger:
         found = why_job(ledger, jobid)
@@ -146,7 +146,7 @@ def _show_job(found: WhyJob) -> None:
 
 
 def _of_chunk(jobid: str, dataid: str, stored: bool, json_wanted: bool) -> None:
-    from opendataflow_dagster.protocol.why import why as ask
+    from opendataflow_dagster.insight.why import why as ask
 
     from .story import answers
 

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 from pyspark.sql.types import StructType
 
+from ..engine.declaration import Declaration, DeclaredInput, ReadForeign
 from ..model.checks import Accepted, Between, Fresh, Matches, NotNull, Unique
 from ..model.dataset import Dataset
 from ..model.errors import InvalidDefinition
@@ -20,7 +21,6 @@ from ..model.ids import DatasetId
 from ..model.job import EQUAL, ChunkMapping, ChunksWithin, EqualChunk, Input, Job
 from ..model.partitions import Partitions, TimePartitions
 from ..warehouse.parquet import schema_hash
-from .declaration import Declaration, DeclaredInput, ReadForeign
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import dagster as dg
 
+from ..engine.declaration import Declaration
 from ..ledger.database import Ledger
 from ..ledger.settings import home
 from ..model.errors import OpenDataFlowError
@@ -14,7 +15,6 @@ from ..protocol.register import register
 from ..protocol.throttle import throttle_first
 from .assets import IO_MANAGER, asset_of, external_asset_of, job_of
 from .catalogue import Catalogue, catalogue
-from .declaration import Declaration
 from .endings import run_endings
 from .files import files_sensor
 from .heal import heal_sensor

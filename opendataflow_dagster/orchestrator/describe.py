@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..ledger.definitions import Connection, Definition
 from ..model.errors import InvalidDefinition, OpenDataFlowError
-from ..protocol.exchange import Registry, to_json
+from ..protocol.transfer import Registry, to_json
 from . import definitions
 from .catalogue import Catalogue
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from dagster._core.execution.context.system import StepExecutionContext
 
+from ..engine.outcome import Made, Outcome
+from ..engine.producer import Producer, patiently
 from ..ledger import reports
 from ..ledger.chunks import ready_versions
 from ..ledger.database import Ledger
@@ -23,8 +25,8 @@ from ..model.errors import InvalidInput, InvalidManifest
 from ..model.ids import ChunkKey, DataId, DatasetId, RunId, dataset_id
 from ..model.job import Job
 from ..model.manifest import Manifest
+from ..protocol.job_run import begin_run, end_run
 from ..protocol.request import Requested, request
-from ..protocol.run import begin_run, end_run
 from ..warehouse import parquet
 from . import metadata
 from .catalogue import Catalogue, Entry
@@ -32,8 +34,6 @@ from .endings import end_badly
 from .events import EventWriter, Materialized, Origin, write_planned
 from .liveness import heard_of
 from .meanwhile import came_meanwhile, wait_for_others
-from .outcome import Made, Outcome
-from .produce import Producer, patiently
 from .resources import LedgerResource, SparkResource
 from .table import follow
 from .trigger import trigger_of

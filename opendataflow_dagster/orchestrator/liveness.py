@@ -17,7 +17,7 @@ import dagster as dg
 from ..ledger.database import Ledger
 from ..ledger.reports import Silence, silence
 from ..model.ids import RunId
-from ..protocol.run import be_heard
+from ..protocol.job_run import be_heard
 from .catalogue import Catalogue
 
 _EVERY_SECONDS: Final = 5.0

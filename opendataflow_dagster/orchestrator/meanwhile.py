@@ -7,6 +7,7 @@ from time import monotonic
 
 from dagster._core.execution.context.system import StepExecutionContext
 
+from ..engine.outcome import Outcome
 from ..ledger.chunks import find, ready_versions
 from ..ledger.database import Ledger
 from ..ledger.reports import what_can_run
@@ -18,7 +19,6 @@ from ..model.verdict import Code
 from ..protocol.throttle import room
 from .active import SENSOR, active_of
 from .catalogue import Entry
-from .outcome import Outcome
 from .trigger import Trigger
 
 # How long a request waits for a chunk that somebody else is making just now.

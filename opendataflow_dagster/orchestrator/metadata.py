@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
+from ..engine.outcome import Made
 from ..ledger.reports import HowMade
 from ..model.manifest import CheckResult, Manifest
 from ..model.verdict import Answer, InputVersion
 from .events import Metadata
-from .outcome import Made
 
 
 def of_made(made: Made) -> Metadata:

@@ -9,11 +9,11 @@ from datetime import datetime
 
 import dagster as dg
 
+from ..engine.declaration import Declaration
 from ..model.errors import InvalidDefinition
 from ..model.ids import DataId
 from ..model.job import ChunkMapping, ChunksWithin, EqualChunk
 from ..model.partitions import Partitions, RangePartitions, StaticPartitions, TimePartitions
-from .declaration import Declaration
 
 # Dagster lists the keys of such partitions in full whenever somebody looks.
 _MOST_KEYS = 100_000

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from .declaration import Declaration
+    from ..engine.declaration import Declaration
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..insight.runs import runs
 from ..ledger.chunks import changed, require
 from ..ledger.database import Ledger
 from ..model.ids import ChunkKey, RunId
-from .runs import runs
 
 
 def cancel(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "") -> list[ChunkKey]:

@@ -1,0 +1,1 @@
+"""What people ask: status, why, story, history, plan, runs, report, drift. Changes nothing."""

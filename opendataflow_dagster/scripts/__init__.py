@@ -1,0 +1,1 @@
+"""Runs an unchanged program for a chunk."""

@@ -1,0 +1,250 @@
+"""`odf db` and the settings beneath it, as an operator meets them: text, JSON, exit codes, and no password."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from opendataflow_dagster.cli.frame import OdfGroup
+from opendataflow_dagster.cli.main import odf
+from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
+from opendataflow_dagster.ledger.settings import configured_url, database_url, home
+from opendataflow_dagster.model.errors import ClaimLost, InvalidInput
+
+PROJECT = Path(__file__).parents[2]
+ODF = [sys.executable, "-c", "from opendataflow_dagster.cli.main import main; main()"]
+NOBODY_ANSWERS = "postgresql://someone:s3cret@127.0.0.1:1/ledger"
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(odf, list(words), prog_name="odf")
+
+
+def run_process(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*ODF, *words], capture_output=True, text=True, timeout=60, env=environment(), check=False)
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])}
+
+
+@pytest.fixture(scope="module")
+def odf_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("cli") / ".odf"
+    yield folder
+    EmbeddedPostgres(folder).stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def embedded(odf_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODF_HOME", str(odf_home))
+    monkeypatch.delenv("ODF_DATABASE_URL", raising=False)
+
+
+@pytest.mark.parametrize(
+    "words", [["no-such-command"], ["db", "no-such-command"], ["db", "start", "--no-such-option"], ["db"], []]
+)
+def test_a_usage_error_exits_with_64(words: list[str]) -> None:
+    result = run_process(*words)
+    assert result.returncode == 64
+    assert "Usage: odf" in result.stderr
+    assert result.stdout == ""
+
+
+def test_the_version_is_printed() -> None:
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.output.startswith("odf ")
+
+
+def group_that_raises(error: BaseException) -> click.Group:
+    @click.group(cls=OdfGroup)
+    @click.option("--debug", is_flag=True)
+    def group(debug: bool) -> None:
+        pass
+
+    @group.command()
+    def fail() -> None:
+        raise error
+
+    return group
+
+
+def test_an_error_of_ours_is_one_sentence_and_its_own_exit_code() -> None:
+    result = CliRunner().invoke(group_that_raises(ClaimLost([], "publish")), ["fail"])
+    assert result.exit_code == 129
+    assert result.stdout == ""
+    assert result.stderr.startswith("odf: cannot publish")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_an_unexpected_error_shows_its_text_only_with_debug() -> None:
+    group = group_that_raises(ValueError("the password is s3cret"))
+    plain = CliRunner().invoke(group, ["fail"])
+    assert plain.exit_code == 128
+    assert plain.stderr == "odf: unexpected ValueError; run it again as `odf --debug ...` to see where\n"
+    debug = CliRunner().invoke(group, ["--debug", "fail"])
+    assert debug.exit_code == 128
+    assert "Traceback" in debug.stderr
+
+
+def test_an_interrupt_is_not_taken_for_a_no() -> None:
+    result = CliRunner().invoke(group_that_raises(KeyboardInterrupt()), ["fail"])
+    assert result.exit_code == 128
+    assert "interrupted" in result.stderr
+
+
+def test_the_embedded_server_from_start_to_stop(odf_home: Path) -> None:
+    stopped = run("db", "status", "--json")
+    assert (stopped.exit_code, json.loads(stopped.output)["running"]) == (1, False)
+
+    started = run("db", "start", "--json")
+    assert started.exit_code == 0, started.output
+    assert json.loads(started.output)["data"] == str(odf_home / "postgres")
+
+    url = run("db", "url").output.strip()
+    password = (odf_home / "postgres.password").read_text().strip()
+    port = json.loads(started.output)["port"]
+    assert url == f"postgresql://odf:{password}@127.0.0.1:{port}/opendataflow"
+    assert json.loads(run("db", "url", "--json").output) == {"url": url}
+
+    for words in (["status"], ["status", "--json"], ["start"], ["start", "--json"]):
+        said = run("db", *words)
+        assert said.exit_code == 0
+        assert str(port) in said.output
+        assert password not in said.output
+
+    assert "is stopped" in run("db", "stop").output
+    again = run("db", "stop", "--json")
+    assert (again.exit_code, json.loads(again.output)["stopped"]) == (0, False)
+
+
+def test_url_starts_the_server_and_a_pipe_on_it_ends(odf_home: Path) -> None:
+    """`psql "$(odf db url)"` works from nothing: the shell waits for the end of the pipe."""
+    run("db", "stop")
+    result = run_process("db", "url")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == EmbeddedPostgres(odf_home).url()
+
+
+def test_an_error_of_the_server_is_one_sentence_with_exit_code_135(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "postgres").mkdir()
+    (tmp_path / "postgres/PG_VERSION").write_text("12\n")
+    monkeypatch.setenv("ODF_HOME", str(tmp_path))
+    result = run_process("db", "start")
+    assert result.returncode == 135
+    assert result.stderr.startswith("odf: the data folder ")
+    assert len(result.stderr.splitlines()) == 1
+    assert run("db", "status").exit_code == 1
+    assert "PostgreSQL 12" in run("db", "status").output
+
+
+@pytest.mark.parametrize("verb", ["start", "stop"])
+def test_with_a_configured_server_there_is_nothing_to_start_or_stop(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODF_DATABASE_URL", NOBODY_ANSWERS)
+    result = run("db", verb)
+    assert result.exit_code == 64
+    assert f"no embedded Postgres to {verb}" in result.stderr
+    assert "s3cret" not in result.output
+
+
+def test_status_asks_the_configured_server_and_keeps_its_password(
+    odf_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = EmbeddedPostgres(odf_home).start()
+    monkeypatch.setenv("ODF_DATABASE_URL", url)
+    answers = run("db", "status", "--json")
+    assert answers.exit_code == 0
+    assert json.loads(answers.output)["kind"] == "server"
+    assert "answers" in run("db", "status").output
+    assert run("db", "url").output.strip() == url
+
+    for wrong in (NOBODY_ANSWERS, url.replace("postgresql://odf:", "postgresql://odf:s3cret")):
+        monkeypatch.setenv("ODF_DATABASE_URL", wrong)
+        for words in (["status"], ["status", "--json"]):
+            refused = run("db", *words)
+            assert refused.exit_code == 1
+            assert "s3cret" not in refused.output
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://u:s3cret@h/d",
+        "u:s3cret@h/d",
+        "host=h password=s3cret",
+        "postgresql://u:s3cret/@h/d",
+        "postgresql://u:s3cret@h:port/d",
+        "postgresql://u:s3cret@h:99999/d",
+        "postgresql://u:s3cret@[h/d",
+    ],
+)
+def test_a_url_that_is_not_one_is_refused_without_repeating_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODF_DATABASE_URL", url)
+    with pytest.raises(InvalidInput, match="ODF_DATABASE_URL") as caught:
+        database_url()
+    assert "s3cret" not in str(caught.value)
+    for verb in ("status", "url", "start"):
+        result = run("db", verb)
+        assert result.exit_code == 64
+        assert "s3cret" not in result.output
+
+
+def test_a_password_that_libpq_cannot_read_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODF_DATABASE_URL", "postgresql://u:s3cret%zz@127.0.0.1:1/d")
+    result = run("db", "status")
+    assert result.exit_code == 1
+    assert "s3cret" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("postgresql://u:p@h:5432/d?sslmode=require", "postgresql://u:p@h:5432/d?sslmode=require"),
+        ("postgres://u:p@h/d", "postgresql://u:p@h/d"),
+        ("postgresql://u:p@a:5432,b:5433/d", "postgresql://u:p@a:5432,b:5433/d"),
+        ("postgresql:///d?host=/run/postgresql", "postgresql:///d?host=/run/postgresql"),
+        ("  ", None),
+    ],
+)
+def test_a_configured_url_is_used_as_it_is_in_the_spelling_that_sqlalchemy_knows(
+    given: str, used: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ODF_DATABASE_URL", given)
+    assert configured_url() == used
+
+
+@pytest.mark.parametrize("mark", ["pyproject.toml", "workspace.yaml", ".odf"])
+def test_home_is_in_the_nearest_project_above(mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ODF_HOME")
+    (tmp_path / "pyproject.toml").touch()
+    project = tmp_path / "project"
+    below = project / "a" / "b"
+    below.mkdir(parents=True)
+    (project / mark).mkdir() if mark == ".odf" else (project / mark).touch()
+    monkeypatch.chdir(below)
+    assert home() == project / ".odf"
+
+
+def test_home_without_a_project_is_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ODF_HOME")
+    monkeypatch.chdir(tmp_path)
+    assert home() == tmp_path / ".odf"
+
+
+def test_odf_home_wins_and_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ODF_HOME", "elsewhere")
+    assert home() == tmp_path / "elsewhere"

@@ -1,0 +1,278 @@
+"""What leaves the terminal: the report, the metrics, the digest. Each well, wrongly, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from urllib.request import urlopen
+
+import psycopg
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.protocol.claim import claim
+from opendataflow_dagster.protocol.release import fail
+from tests.factories import Flow
+from tests.ledger.test_cli_db import ODF, environment
+from tests.operator import Odf, after_an_outage
+from tests.scripts import hear_signals
+
+PROJECT = Path(__file__).parents[2]
+HOSTILE = '<script>alert("x")</script>$(reboot)'
+
+
+@pytest.fixture(scope="module")
+def month(shared_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
+    """Nobody changes it. One DataSet has 10,000 chunks, and one a hostile chunk."""
+    with Ledger(shared_database, actor="test") as ledger, psycopg.connect(shared_database, autocommit=True) as psql:
+        flow = Flow(ledger=ledger, url=shared_database, psql=psql, root=tmp_path_factory.mktemp("lake"))
+        after_an_outage(flow)
+        flow.register("hostile: -> odd")
+        fail(ledger, claim(ledger, "hostile", HOSTILE), f"{HOSTILE}\x1b[2J\nSubject: spam")
+        flow.type("insert into dataflow.dataset (datasetid) values ('big')")
+        flow.type(
+            "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)"
+            " select 'big', 'someone', n::text, 'OUT', case when n = 4711 then 'FAILED' else 'READY' end"
+            " from generate_series(1, 10000) n"
+        )
+        yield flow
+
+
+@pytest.fixture
+def run(month: Flow) -> Odf:
+    return Odf(url=month.url)
+
+
+# --- report
+
+
+def test_the_report_is_one_page_that_needs_nothing_else(run: Odf, tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    assert run.text("report", "-o", str(target)) == f"Wrote {target}.\n"
+    page = target.read_text()
+    for part in ("Heat-maps", "What failed", "Throughput", "How long a chunk takes", "SLA", "/mnt/lake/* is not there"):
+        assert part in page
+    assert re.findall(r"(?:src|href|url\()", page) == []
+    assert "<script" not in page
+    assert "&lt;script&gt;alert" in page
+    # 10,000 chunks: a path for each status, not an element for each chunk.
+    (big,) = re.findall(r'aria-label="big".*?</svg>', page)
+    assert (big.count("<path"), big.count("M")) == (2, 10_000)
+    assert run.text("report", "-o", "-").startswith("<!doctype html>")
+
+
+def test_the_report_as_json_has_answers_durations_throughput_and_sla(run: Odf) -> None:
+    found = run.json("report")
+    assert {one["jobid"] for one in found["durations"]} == {"load", "average"}
+    assert sum(one["versions"] for one in found["hours"]) == 28
+    assert len(found["hours"]) == 48
+    assert {one["jobid"]: one["breached"] for one in found["sla"]} == {"average": False, "load": False}
+    answers = {one["dataid"]: [each["yes"] for each in one["answers"]] for one in found["failures"]["answers"]}
+    assert answers["2024-01-12"] == [True, True, True, True, False]
+    assert "cannot be written" in run.error("report", "-o", "/no/such/folder/report.html")
+    assert "choose one" in run.error("report", "--json", "-o", "report.json")
+
+
+def test_the_report_says_how_many_heat_maps_it_did_not_draw(flow: Flow) -> None:
+    flow.type("insert into dataflow.dataset (datasetid) select 'set_' || n from generate_series(1, 62) n")
+    flow.type(
+        "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)"
+        " select 'set_' || n, 'someone', '1', 'OUT', 'READY' from generate_series(1, 62) n"
+    )
+    page = Odf(url=flow.url).text("report", "-o", "-")
+    assert page.count("<figure>") == 60
+    assert "Not drawn: 2 more DataSets" in page
+
+
+def test_a_run_that_takes_longer_than_the_average_of_the_last_25_breaches_its_sla(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    flow.type(
+        "insert into dataflow.job_run (jobid, started, ended, outcome)"
+        " select 'load', now() - interval '2 days', now() - interval '2 days' + make_interval(hours => h), 'ENDED'"
+        # Ten old runs of 9 hours do not count any more.
+        " from (select 9 as h from generate_series(1, 10) union all select 1 from generate_series(1, 25)) r"
+    )
+    flow.type("insert into dataflow.job_run (jobid, started) values ('load', now() - interval '61 minutes')")
+    (sla,) = Odf(url=flow.url).json("report")["sla"]
+    assert (sla["finished"], sla["average"], sla["running"], sla["breached"]) == (25, 3600, True, True)
+    assert sla["duration"] == pytest.approx(3660, abs=30)
+
+
+def test_a_browser_shows_the_report_without_asking_anybody_else(run: Odf, tmp_path: Path, chromium: str) -> None:
+    from playwright.sync_api import sync_playwright
+
+    target = tmp_path / "report.html"
+    run.text("report", "-o", str(target))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
+        problems: list[str] = []
+        asked: list[str] = []
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(target.as_uri())
+        assert page.title() == "OpenDataFlow report"
+        assert page.get_by_role("img", name="big").locator("path").count() == 2
+        assert page.get_by_role("heading", name="What failed").is_visible()
+        page.get_by_text("All failed chunks").click()
+        assert page.get_by_text("timeout after 30 s").last.is_visible()
+        # Nothing sticks out on the right.
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        browser.close()
+    assert (problems, asked) == ([], [target.as_uri()])
+
+
+# --- metrics
+
+
+def test_metrics_are_what_prometheus_reads(run: Odf, tmp_path: Path) -> None:
+    found = samples(run.text("metrics"))
+    assert found["odf_up", ()] == 1
+    assert found["odf_chunks", ("delays", "FAILED")] == 5
+    assert found["odf_runnable_chunks", ("average",)] == 6
+    assert found["odf_run_sla_breached", ("load",)] == 0
+    target = tmp_path / "odf.prom"
+    assert run.text("metrics", "--textfile", str(target)) == f"Wrote {target}.\n"
+    assert samples(target.read_text())["odf_chunks", ("big", "READY")] == 9_999
+    assert {"name": "odf_up", "labels": {}, "value": 1} in run.json("metrics")["metrics"]
+
+
+def test_metrics_refuse_what_is_not_this_machine_or_cannot_be_written(run: Odf) -> None:
+    assert "is not this machine alone" in run.error("metrics", "--listen", "0.0.0.0:9187")
+    assert "is no address" in run.error("metrics", "--listen", "here")
+    assert "cannot be written" in run.error("metrics", "--textfile", "/no/such/folder/odf.prom")
+    for both in (["--json", "--textfile", "x"], ["--listen", "0", "--json"], ["--listen", "0", "--textfile", "x"]):
+        assert "choose one" in run.error("metrics", *both)
+    assert "--allow-remote goes with --listen" in run.error("metrics", "--allow-remote")
+
+
+@pytest.mark.parametrize(("address", "url"), [("0", "http://127.0.0.1:"), ("[::1]:0", "http://[::1]:")])
+def test_the_endpoint_answers_on_loopback_until_it_is_interrupted(month: Flow, address: str, url: str) -> None:
+    process = subprocess.Popen(
+        [*ODF, "metrics", "--listen", address],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**environment(), "ODF_DATABASE_URL": month.url, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=hear_signals,
+    )
+    assert process.stdout is not None
+    try:
+        said = process.stdout.readline()
+        shown = said.split(";")[0]
+        assert shown.startswith(url), said
+        with urlopen(shown, timeout=20) as answer:  # noqa: S310
+            assert samples(answer.read().decode())["odf_chunks", ("flights", "READY")] == 20
+    finally:
+        process.send_signal(2)
+        assert process.wait(timeout=20) == 0
+        process.stdout.close()
+
+
+def test_every_metric_of_the_example_dashboard_is_one_that_odf_has(run: Odf) -> None:
+    run.text("throttle", "load", "3")
+    dashboard = json.loads((PROJECT / "examples/grafana-dashboard.json").read_text())
+    wanted = {
+        name
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"odf_[a-z_]+", target["expr"])
+    }
+    assert wanted
+    assert wanted <= {name for name, _ in samples(run.text("metrics"))}
+
+
+def samples(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
+    return {
+        (one.name, tuple(one.labels.values())): one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+    }
+
+
+# --- digest
+
+
+def test_the_digest_of_an_outage_is_one_message_with_its_causes(run: Odf) -> None:
+    said = run.text("digest")
+    assert said.startswith("8 chunks of 4 Jobs failed, of 5 causes\n")
+    assert "- 4 chunks of average, since " in said
+    assert 'odf resubmit --failed-since "' in said
+    assert "\x1b" not in said
+    # What is pasted into a shell is one chunk, whatever its name.
+    assert "odf chunk show odd '<script>" in said
+    found = run.json("digest", "--since", "6h")
+    assert (found["failed"], len(found["causes"]), found["posted"]) == (8, 5, False)
+    assert run.text("digest", "--until", "1h", "--since", "2h") == "Nothing failed.\n"
+
+
+def test_the_digest_as_a_mail_has_no_header_of_somebody_else(run: Odf) -> None:
+    said = run.text("digest", "--mail", "ops@example.com")
+    head, _, body = said.partition("\n\n")
+    assert "To: ops@example.com" in head
+    assert "Subject: odf: 8 chunks of 4 Jobs failed, of 5 causes" in head
+    assert "spam" not in head
+    assert "4 chunks of average" in body
+    assert run.text("digest", "--mail", "ops@example.com", "--until", "1h") == ""
+    assert "is no mail address" in run.error("digest", "--mail", "ops@example.com\nBcc: all@example.com")
+    assert "choose --webhook or --mail" in run.error("digest", "--mail", "a@b", "--webhook")
+
+
+def test_the_digest_is_posted_once_and_the_url_is_told_to_nobody(run: Odf, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Webhook() as webhook:
+        monkeypatch.setenv("ODF_WEBHOOK_URL", f"http://127.0.0.1:{webhook.port}/s3cret")
+        assert "8 chunks of 4 Jobs failed" in run.text("digest", "--webhook", "--dry-run")
+        assert webhook.received == []
+        assert run.text("digest", "--webhook") == "Posted: 8 chunks of 4 Jobs failed, of 5 causes\n"
+        assert [one["text"].splitlines()[0] for one in webhook.received] == ["8 chunks of 4 Jobs failed, of 5 causes"]
+        assert run.json("digest", "--webhook", "--until", "1h")["posted"] is False
+        assert len(webhook.received) == 1
+        webhook.answer = 500
+        said = run.error("digest", "--webhook", exit_code=128)
+        assert "did not take the message (HTTP 500)" in said
+        assert "s3cret" not in said
+    monkeypatch.setenv("ODF_WEBHOOK_URL", "http://[s3cret")
+    said = run.error("digest", "--webhook", exit_code=128)
+    assert "did not take the message (ValueError)" in said
+    assert "s3cret" not in said
+    monkeypatch.setenv("ODF_WEBHOOK_URL", "file:///etc/passwd")
+    assert "is not set to an http or https url" in run.error("digest", "--webhook")
+
+
+class Webhook:
+    """A real server on loopback."""
+
+    def __init__(self) -> None:
+        self.received: list[dict[str, str]] = []
+        self.answer = 200
+        webhook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if webhook.answer == 200:
+                    webhook.received.append(json.loads(body))
+                self.send_response(webhook.answer)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever)
+
+    def __enter__(self) -> Webhook:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

@@ -1,0 +1,422 @@
+"""The commands that show: status, watch, why, chunks, chunk show, runs, history. Each well, wrongly, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from click.shell_completion import ShellComplete
+
+from opendataflow_dagster.cli import heatmap, output
+from opendataflow_dagster.cli.main import odf
+from opendataflow_dagster.insight.causes import cause_of, normalised
+from opendataflow_dagster.ledger.chunks import Chunk
+from opendataflow_dagster.ledger.database import Ledger
+from tests.factories import Flow
+from tests.operator import DAYS, Odf, after_an_outage
+
+
+@pytest.fixture(scope="module")
+def month(shared_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
+    """Nobody changes it: all tests of this file look at the same month."""
+    root: Path = tmp_path_factory.mktemp("lake")
+    with Ledger(shared_database, actor="test") as ledger, psycopg.connect(shared_database, autocommit=True) as psql:
+        flow = Flow(ledger=ledger, url=shared_database, psql=psql, root=root)
+        after_an_outage(flow)
+        flow.type("insert into dataflow.dataset (datasetid) values ('empty')")
+        flow.announce("foreign/1", "ODD")
+        yield flow
+
+
+@pytest.fixture
+def run(month: Flow) -> Odf:
+    return Odf(url=month.url)
+
+
+# --- status
+
+
+def test_status_counts_every_dataset_and_shows_what_runs(run: Odf) -> None:
+    said = run.text("status")
+    lines = {line.split()[0]: line.split() for line in said.splitlines() if line}
+    assert lines["flights"][:5] == ["flights", "20", "9", "1", "66"]
+    assert lines["delays"][:6] == ["delays", "8", "1", "16", "5", "26"]
+    assert lines["empty"] == ["empty"]
+    assert lines["foreign"] == ["foreign", "1", "0", "%"]
+    assert lines["delays/2024-01-14"][1:4] == ["average", "2", "1"]
+
+
+def test_status_as_json_has_progress_pace_and_live_claims(run: Odf) -> None:
+    found = run.json("status", "delays")
+    (delays,) = found["datasets"]
+    assert delays["counts"] == {"READY": 8, "RUNNING": 1, "PENDING": 16, "FAILED": 5}
+    assert (delays["jobid"], delays["chunks"], delays["runnable"], delays["blocked"]) == ("average", 30, 6, 0)
+    assert delays["progress"] == pytest.approx(8 / 30)
+    assert delays["pace"] > 0
+    assert delays["eta"] == pytest.approx(17 / delays["pace"] * 60, rel=1e-3)
+    assert [one["dataid"] for one in found["running"]] == ["2024-01-14"]
+    assert [one["datasetid"] for one in run.json("status", "--failed")["datasets"]] == ["delays", "flights"]
+
+
+def test_status_of_a_dataset_shows_the_limits_of_its_own_job_alone(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    run = Odf(url=flow.url)
+    run.text("pause", "load")
+    assert "job load is paused" in run.text("status", "raw")
+    assert "job load is paused" not in run.text("status", "tidy")
+
+
+def test_status_of_an_unknown_dataset_is_an_error(run: Odf) -> None:
+    assert "there is no DataSet fligths" in run.error("status", "fligths")
+
+
+# --- chunks
+
+
+def test_chunks_are_a_heat_map_with_a_letter_for_each_in_a_pipe(run: Odf) -> None:
+    title, cells, legend = run.text("chunks", "delays").splitlines()
+    assert title == "delays: 30 chunks, 16 PENDING, 8 READY, 5 FAILED, 1 RUNNING"
+    assert cells == "2024-01-01  ........XXXXX>----------------"
+    assert legend == ". READY   - PENDING   > RUNNING   X FAILED"
+    assert run.text("chunks", "foreign").splitlines()[1:] == ["1  ?", "? another word"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["2024-01-05..2024-01-07", "2024-01-30"], [*DAYS[4:7], DAYS[29]]),
+        (["..2024-01-02"], DAYS[:2]),
+        (["2024-01-29.."], DAYS[28:]),
+        (["--status", "failed"], DAYS[8:13]),
+        (["--status", "FAILED", "--status", "RUNNING", "2024-01-13.."], DAYS[12:14]),
+        (["--since", "1h", "..2024-01-01"], DAYS[:1]),
+        (["--until", "1h"], []),
+    ],
+)
+def test_chunks_are_found_by_name_range_status_and_time(run: Odf, words: list[str], expected: list[str]) -> None:
+    assert [one["dataid"] for one in run.json("chunks", "delays", *words)["chunks"]] == list(expected)
+
+
+def test_chunks_as_a_list_have_their_reasons_in_one_line_each(run: Odf) -> None:
+    header, line = run.text("chunks", "delays", "2024-01-13", "--list").splitlines()
+    assert header.split() == ["dataid", "status", "version", "attempt", "changed", "reason"]
+    assert line.startswith("2024-01-13  FAILED")
+    assert line.endswith("delay is a number: 3 of 199 are not")
+
+
+def test_chunks_of_what_is_not_there_is_an_error_with_the_next_step(run: Odf) -> None:
+    assert "there is no DataSet nowhere; see them with: odf dataset list" in run.error("chunks", "nowhere")
+    assert "has no chunk 2023-12-31; look" in run.error("chunks", "delays", "2023-12-31")
+    assert "is no time" in run.error("chunks", "delays", "--since", "soon")
+    assert run.text("chunks", "empty") == "No chunk of empty is like that.\n"
+
+
+def test_ten_thousand_chunks_are_drawn_two_rows_in_a_line_and_a_million_in_ten_thousand_cells(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heatmap, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    heatmap.show(heatmap.cells([(str(one), "FAILED" if one % 1_000 == 7 else "READY") for one in range(10_000)]))
+    said = capsys.readouterr().out
+    assert said.count("▀") == 5_000
+    assert len(said.splitlines()) == 51
+    assert "\x1b[31m\x1b[42m▀" in said  # a failed chunk above a good one
+
+    many = heatmap.cells([(str(one), "FAILED" if one == 500_000 else "READY") for one in range(1_000_000)])
+    assert (len(many), many[0].count) == (10_000, 100)
+    assert [one.dataid for one in many if one.status == "FAILED"] == ["500000"]
+
+
+# --- chunk show
+
+
+def test_the_story_of_a_failed_chunk_is_told_whole(run: Odf) -> None:
+    said = run.text("chunk", "show", "delays", "2024-01-09")
+    assert said.startswith("delays/2024-01-09 is FAILED, since ")
+    for part in ("Attempts", "The five answers", "History", "- -> PENDING", "RUNNING -> FAILED", "SAFE      yes"):
+        assert part in said
+
+
+def test_the_story_as_json_has_answers_attempts_versions_inputs_and_who(month: Flow, run: Odf) -> None:
+    month.type(
+        "update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'flights' and dataid = '2024-01-01'"
+    )
+    month.produce("load", "2024-01-01")
+    story = run.json("chunk", "show", "delays", "2024-01-01")
+    (attempt,) = story["attempts"]
+    assert (attempt["outcome"], attempt["version"], attempt["by"]) == ("READY", 1, "test")
+    (version,) = story["versions"]
+    assert version["inputs"][0] | {"manifest_id": 0} == {
+        "datasetid": "flights",
+        "dataid": "2024-01-01",
+        "manifest_id": 0,
+        "version": 1,
+    }
+    assert story["newer_inputs"] == [{"datasetid": "flights", "dataid": "2024-01-01", "used": 1, "current": 2}]
+    assert all(answer["yes"] for answer in story["verdicts"][-1]["answers"])
+    assert [one["new_status"] for one in story["events"]] == ["PENDING", "RUNNING", "READY"]
+    assert story["chunks"][0]["version"] == 1
+    flights = run.json("chunk", "show", "flights", "2024-01-01")
+    assert flights["consumers"] == [["average", "2024-01-01"]]
+    assert [one["outcome"] for one in flights["attempts"]] == ["READY", "READY"]
+    assert "out of date: made from flights/2024-01-01 version 1" in run.text("chunk", "show", "delays", "2024-01-01")
+
+
+def test_the_story_of_a_chunk_that_never_was_is_an_error(run: Odf) -> None:
+    assert "there is no chunk delays/nope; see" in run.error("chunk", "show", "delays", "nope")
+
+
+# --- why
+
+
+def test_why_answers_the_five_questions_for_a_chunk_and_exits_with_the_answer(run: Odf) -> None:
+    said = run.text("why", "average", "2024-01-13", exit_code=1)
+    assert said.startswith("average/2024-01-13 cannot run: LOCKED, since ")
+    assert "SAFE      no      delays/2024-01-13 is FAILED" in said
+    assert run.text("why", "average", "2024-01-15").startswith("average/2024-01-15 can run")
+
+
+def test_why_as_json_has_the_code_and_all_answers_now_or_as_stored(run: Odf) -> None:
+    found = run.json("why", "average", "2024-01-25", exit_code=1)
+    assert (found["go"], found["code"]) == (False, "DATA_NOT_READY")
+    assert [one["yes"] for one in found["verdict"]["answers"]] == [False, True, False, False, True]
+    assert run.json("why", "average", "2024-01-01", "--stored")["verdict"]["claim_id"] is not None
+
+
+def test_why_of_a_job_groups_what_stands_in_its_way(run: Odf) -> None:
+    found = run.json("why", "average", exit_code=1)
+    assert found["runnable"] == 6
+    assert [(one["code"], one["count"], one["example"]) for one in found["obstacles"]] == [
+        ("DATA_NOT_READY", 9, "2024-01-22"),
+        ("DATA_NOT_READY", 1, "2024-01-21"),
+    ]
+    assert [one["count"] for one in found["failures"]] == [4, 1]
+    said = run.text("why", "average", exit_code=1)
+    assert said.startswith("job average: 6 chunks can run now")
+    assert "flights/2024-01-22 is PENDING" in said
+
+
+def test_why_of_a_job_shows_what_is_held_or_has_a_foreign_status_as_locked(flow: Flow) -> None:
+    load, clean = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(load, ["1", "2"])
+    flow.plan(clean, ["1"])
+    flow.type("update dataflow.datastatus set status = 'HOLD' where dataid = '1'")
+    flow.type("update dataflow.datastatus set status = 'ODD' where dataid = '2'")
+    odf_of_flow = Odf(url=flow.url)
+    found = odf_of_flow.json("why", "load", exit_code=1)
+    assert [(one["code"], one["count"], one["example"]) for one in found["obstacles"]] == [
+        ("LOCKED", 1, "1"),
+        ("LOCKED", 1, "2"),
+    ]
+    said = odf_of_flow.text("why", "load", exit_code=1)
+    assert "raw/1 is HOLD" in said
+    assert "raw/2 is ODD" in said
+    assert "Nothing stands in its way" not in said
+    # Its input is not READY either, but it is the hold that a person must end.
+    assert "tidy/1 is HOLD" in odf_of_flow.text("why", "clean", exit_code=1)
+
+
+def test_why_of_a_job_says_how_many_wait_when_it_asked_only_some(flow: Flow) -> None:
+    _, clean = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(clean, [str(one) for one in range(600)])
+    found = Odf(url=flow.url).json("why", "clean", exit_code=1)
+    assert (found["waiting"], found["asked"]) == (600, 500)
+    assert "(of 600, the first 500 were asked)" in Odf(url=flow.url).text("why", "clean", exit_code=1)
+
+
+def test_why_failed_says_how_to_resubmit_exactly_what_it_showed(run: Odf) -> None:
+    assert "repaired: odf resubmit --failed (" in run.text("why", "--failed", exit_code=1)
+    said = run.text("why", "average", "--failed", "--since", "2024-01-05 14:00", exit_code=1)
+    assert "repaired: odf resubmit --failed-since '2024-01-05 14:00:00' --job average (" in said
+
+
+def test_why_failed_names_each_cause_once(run: Odf) -> None:
+    said = run.text("why", "--failed", exit_code=1)
+    assert said.startswith("6 chunks failed, of 3 causes")
+    assert "OSError: /mnt/lake/* is not there (errno 5)" in said
+    assert "delays/2024-01-12: OSError: /mnt/lake/delays/2024-01-12/part-3 is not there (errno 5)" in said
+    found = run.json("why", "--failed", exit_code=1)
+    assert [(one["count"], one["jobs"]) for one in found["causes"]] == [
+        (4, ["average"]),
+        (1, ["average"]),
+        (1, ["load"]),
+    ]
+    assert found["causes"][0]["example"] == {"datasetid": "delays", "dataid": "2024-01-12"}
+    assert run.json("why", "load", "--failed", exit_code=1)["failed"] == 1
+    assert run.text("why", "--failed", "--until", "1h") == "Nothing failed.\n"
+
+
+def test_why_without_a_job_or_of_an_unknown_one_is_an_error(run: Odf) -> None:
+    assert "name a Job, or ask for all failures: odf why --failed" in run.error("why")
+    assert "job averge is not registered" in run.error("why", "averge")
+    assert "job averge is not registered" in run.error("why", "averge", "2024-01-01")
+    assert "no answers are stored for average/1999-01-01" in run.error("why", "average", "1999-01-01", "--stored")
+    assert "give no dataid" in run.error("why", "average", "2024-01-01", "--failed")
+    for ignored in (["--since", "3h"], ["--until", "3h"], ["2024-01-01", "--since", "3h"]):
+        assert "go with --failed" in run.error("why", "average", *ignored)
+    for ignored in (["average"], ["--failed"]):
+        assert "--stored goes with one chunk" in run.error("why", *ignored, "--stored")
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("OSError: /mnt/lake/delays/2024-01-09/part-3 is gone", "OSError: /mnt/lake/* is gone"),
+        ("OSError: /mnt/lake1/7/x is gone", "OSError: /mnt/lake1/* is gone"),
+        ("/mnt/lake2 is not mounted", "/mnt/lake2 is not mounted"),
+        ("cannot read s3://lake/raw/7/x.csv: 403", "cannot read s3://lake/*: 403"),
+        ("HTTP/1.1 503 Service Unavailable after 3 tries", "HTTP/1.1 503 Service Unavailable after N tries"),
+        ("HTTPError: 403 Client Error for https://api1/v2/7", "HTTPError: 403 Client Error for https://api1/*"),
+        ("[Errno 28] No space left on node17", "[Errno 28] No space left on node17"),
+        ("exit code 137: pid 4711 was killed at 0x7ffe12ab", "exit code 137: pid N was killed at {id}"),
+        ("412 keys are not there (503)", "N keys are not there (503)"),
+        ("exit code 1: error: 12 rows are wrong", "exit code 1: error: N rows are wrong"),
+        ("ORA-12541: no listener on db2:1521 (10.0.0.5:49152)", "ORA-12541: no listener on db2:1521 (10.0.0.5:N)"),
+        ("load_20240109.csv came at 2024-01-09 10:00:01.5", "load_{time}.csv came at {dataid} {time}"),
+        ("claim 17 of run 3 ran out at 2025-02-03T04:05:06Z", "claim N of run N ran out at {time}"),
+        (
+            "task 3 in stage 12.0 failed 4 times (node3 executor 2)",
+            "task N in stage N failed N times (node3 executor N)",
+        ),
+        ("com.example.Foo@1b6d3586 is closed", "com.example.Foo@{id} is closed"),
+        ("job average of 2024-01-09 died\n  at line 12:\tkilled", "job {job} of {dataid} died at line N: killed"),
+        ("query 7f3a9c1e-11aa-4bcd-9e0f-0123456789ab timed out after 30.5 s", "query {id} timed out after N s"),
+        ("delays_old is not delays", "delays_old is not {dataset}"),
+        ("", "no reason was given"),
+    ],
+)
+def test_a_cause_is_the_reason_without_what_differs_from_chunk_to_chunk(month: Flow, reason: str, cause: str) -> None:
+    chunk: Chunk = month.chunk("delays/2024-01-09")
+    month_chunk = Chunk(**{name: getattr(chunk, name) for name in Chunk.__slots__} | {"reason": reason})
+    assert cause_of(month_chunk) == cause
+
+
+def test_a_short_dataid_is_not_found_inside_of_other_words() -> None:
+    assert normalised("part a of table data: a", {"{dataid}": "a"}) == "part {dataid} of table data: {dataid}"
+    assert normalised("exit code 1: chunk 1", {"{dataid}": "1"}) == "exit code 1: chunk {dataid}"
+
+
+# --- runs, history, watch
+
+
+def test_runs_are_shown_newest_first_with_outcome_and_what_they_hold(run: Odf) -> None:
+    found = run.json("runs")["runs"]
+    assert [(one["run_id"], one["jobid"], one["outcome"], one["holds"]) for one in found] == [
+        (2, "average", None, 1),
+        (1, "load", "ENDED", 0),
+    ]
+    said = run.text("runs", "load")
+    assert "ENDED" in said
+    assert "cron" in said
+    assert [one["run_id"] for one in run.json("runs", "--running")["runs"]] == [2]
+    assert run.text("runs", "--failed") == "No runs like that.\n"
+    assert "job lod is not registered" in run.error("runs", "lod")
+
+
+def test_history_says_who_changed_what_and_why(run: Odf) -> None:
+    newest = run.json("history", "--status", "FAILED", "--limit", "1")["events"][0]
+    assert (newest["datasetid"], newest["dataid"], newest["actor"]) == ("delays", "2024-01-13", "test")
+    assert "delay is a number" in newest["reason"]
+    said = run.text("history", "delays", "2024-01-09")
+    assert [line.count(" -> ") for line in said.splitlines()] == [0, 1, 1, 1]
+    assert "RUNNING -> FAILED" in said.splitlines()[1]
+    assert run.json("history", "--by", "nobody")["events"] == []
+    assert all(one["locktype"] == "OUT" for one in run.json("history", "flights", "2024-01-01")["events"])
+    assert any(one["locktype"] == "IN" for one in run.json("history", "flights", "2024-01-01", "--reads")["events"])
+    assert "nothing ever happened to delays/nope" in run.error("history", "delays", "nope")
+    assert "there is no DataSet nods" in run.error("history", "nods")
+    assert "job nojob is not registered" in run.error("history", "--job", "nojob")
+    assert run.json("history", "empty")["events"] == []
+    assert "is shown whole" in run.error("history", "delays", "2024-01-09", "--by", "ada")
+
+
+def test_watch_in_a_pipe_prints_each_change_once(run: Odf, month: Flow) -> None:
+    assert len(run.text("watch", "--looks", "2", "--every", "0.1").splitlines()) == 10
+    lines = run.text("watch", "--looks", "1", "--json").splitlines()
+    assert len(lines) == 10
+    assert '"new_status": "' in lines[-1]
+    for wrong in ("0", "nan", "inf"):
+        assert "--every" in run.error("watch", "--every", wrong, "--looks", "2")
+
+
+def test_watch_shows_a_change_that_was_made_earlier_and_committed_later(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["1", "2", "3"])
+    hold = "update dataflow.datastatus set status = 'HOLD' where dataid = '{}'"
+    with psycopg.connect(flow.url) as slow:
+        slow.execute(hold.format("1").encode())
+        flow.type(hold.format("2"))
+        pauses: Iterator[Callable[[], object]] = iter([slow.commit, lambda: flow.type(hold.format("3"))])
+        monkeypatch.setattr("opendataflow_dagster.cli.watch.time.sleep", lambda _: next(pauses)())
+        said = Odf(url=flow.url).text("watch", "--looks", "3")
+    assert [line.split()[2] for line in said.splitlines() if "HOLD" in line] == ["raw/2", "raw/1", "raw/3"]
+    assert len(said.splitlines()) == 6
+
+
+def test_watch_on_a_terminal_shows_the_status(run: Odf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    said = run.text("watch", "--looks", "1")
+    assert "odf watch, " in said
+    assert "delays/2024-01-14" in said
+
+
+# --- completion
+
+
+def test_a_shell_completes_names_from_the_ledger_and_starts_no_server(
+    month: Flow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def completed(*words: str) -> list[str]:
+        *before, incomplete = words
+        return [one.value for one in ShellComplete(odf, {}, "odf", "_ODF_COMPLETE").get_completions(before, incomplete)]
+
+    monkeypatch.setenv("ODF_DATABASE_URL", month.url)
+    assert completed("why", "a") == ["average"]
+    assert completed("chunks", "") == ["delays", "empty", "flights"]
+    assert "resubmit" in completed("res")
+    monkeypatch.setenv("ODF_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nowhere")
+    assert completed("why", "a") == []
+    monkeypatch.delenv("ODF_DATABASE_URL")
+    monkeypatch.setenv("ODF_HOME", str(tmp_path / "home"))
+    assert completed("why", "a") == []
+    assert not (tmp_path / "home").exists()
+
+
+# --- rights
+
+
+def test_who_may_only_read_sees_everything_and_changes_nothing(month: Flow) -> None:
+    month.type("create role odf_see_test login password 'look' in role dataflow_reader")
+    try:
+        parts = urlsplit(month.url)
+        reader = Odf(url=parts._replace(netloc=f"odf_see_test:look@{parts.hostname}:{parts.port}").geturl())
+        for line in (
+            "status",
+            "chunks delays",
+            "chunk show delays 2024-01-09",
+            "why average",
+            "why average 2024-01-09",
+            "why average 2024-01-15",
+            "why average 2024-01-01 --stored",
+            "why --failed",
+            "runs",
+            "history",
+            "watch --looks 1",
+            "dataset list",
+            "job show average",
+            "metrics",
+            "digest",
+        ):
+            result = reader(*line.split())
+            assert result.exit_code in (0, 1), (line, result.stderr)
+            assert result.stderr == ""
+        assert "permission denied" in reader.error("resubmit", "delays", "2024-01-09", exit_code=128)
+    finally:
+        month.type("drop role odf_see_test")

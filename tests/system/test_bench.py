@@ -1,0 +1,54 @@
+"""The benchmarks run, and the last line of each is what readers of its figures expect."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+
+FIGURES = {
+    "claims.py": {
+        "single_per_s",
+        "batched_per_s",
+        "single_over_bare",
+        "batched_over_bare",
+        "growth_1m_over_10k",
+        "publish_per_s",
+        "publish_at_the_end_per_s",
+    },
+    "chunks.py": {"sequence_over_bare", "overlap_over_bare", "times_vanilla"},
+    "scripts.py": {"one_run_s", "all_per_min", "why_s", "why_700_s", "status_1m_s"},
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_benchmark_ends_with_its_figures(name: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, f"bench/{name}", "--quick", "--smoke"]
+    done = subprocess.run(
+        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=180, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert set(figures) - {"note"} == FIGURES[name]
+    assert all(value > 0 for name, value in figures.items() if name != "note")
+
+
+def test_the_benchmark_of_ticks_ends_with_its_figures() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "bench/tick.py", "--smoke"]
+    done = subprocess.run(
+        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=180, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures["idle_s_at_1m"] > 0
+    assert figures["runnable_10k_s"] > 0
