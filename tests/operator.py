@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 from click.testing import CliRunner, Result
@@ -17,7 +16,7 @@ from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.job_run import begin_run, end_run
 from opendataflow_dagster.protocol.release import fail
-from tests.conftest import _database as new_database
+from tests.databases import database_name, temporary_database
 from tests.factories import Flow
 
 DAYS = tuple(f"2024-01-{day:02}" for day in range(1, 31))
@@ -72,14 +71,14 @@ def after_an_outage(flow: Flow) -> None:
 
 def month_template(server: str, template: str, root: Path) -> Iterator[str]:
     """The name of a database with that month: made once, and cloned for each test."""
-    for url in new_database(server, template):
+    for url in temporary_database(server, template):
         for flow in _flow(url, root):
             after_an_outage(flow)
-        yield urlsplit(url).path.lstrip("/")
+        yield database_name(url)
 
 
 def month_clone(server: str, name: str, root: Path) -> Iterator[Flow]:
-    for url in new_database(server, name):
+    for url in temporary_database(server, name):
         yield from _flow(url, root)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +20,6 @@ DAYS = [f"2024-03-{number:02}" for number in range(1, 31)]
 RANGE = f"[{DAYS[0]}...{DAYS[-1]}]"
 BAD = ("2024-03-07", "2024-03-19")
 PATIENCE = PATIENCE_SECONDS * 1000
-DEBIAN = Path("/etc/debian_version").exists()
 
 
 @pytest.fixture(scope="module")
@@ -80,28 +78,6 @@ def picture(page: Page, served: Server, name: str, *, left: int = 0, top: int = 
         path=ROOT / "docs" / "images" / f"{name}.png",
         clip={"x": left, "y": top, "width": width, "height": height},
     )
-
-
-@pytest.mark.parametrize(
-    ("user", "ci", "left_out"),
-    [
-        ("1000", "", True),
-        ("1000", "true", False),
-        pytest.param("0", "", False, marks=pytest.mark.skipif(not DEBIAN, reason="apt-get is Debian's")),
-    ],
-    ids=["a person without rights", "CI", "root, and the installation fails"],
-)
-def test_tests_of_the_ui_are_left_out_only_where_a_person_must_install_the_browser(
-    tmp_path: Path, user: str, ci: str, left_out: bool
-) -> None:
-    for name, script in (("id", f"echo {user}"), ("flock", ""), ("apt-get", "exit 100")):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
-
-    found = subprocess.run([ROOT / "bin" / "browser"], env={"PATH": str(tmp_path), "CI": ci}, check=False)
-
-    assert (found.returncode == 77) == left_out
-    assert found.returncode != 0
 
 
 def test_a_backfill_of_thirty_days_from_the_ui_shows_what_failed_and_the_repair_runs_nothing_else(

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import psycopg
 import pytest
-from click.testing import CliRunner
 from psycopg.conninfo import conninfo_to_dict
 
-from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.ledger.settings import configured_url
 from opendataflow_dagster.model.errors import InvalidInput, SecretUnreadable
 from opendataflow_dagster.secrets.cipher import encrypt_as_upstream
@@ -107,22 +104,3 @@ def test_a_missing_file_and_a_wrong_passphrase_are_said(monkeypatch: pytest.Monk
     monkeypatch.setenv("ODF_PROPERTIES", "nowhere.properties")
     with pytest.raises(InvalidInput, match=r"nowhere\.properties cannot be read"):
         configured_url()
-
-
-def test_an_upstream_installation_is_upgraded_from_its_own_file(empty_url: str) -> None:
-    parts = conninfo_to_dict(empty_url)
-    with psycopg.connect(empty_url, autocommit=True) as connection:
-        connection.execute("create schema dataflow")
-        connection.execute(
-            "create table dataflow.datastatus (datasetid varchar, jobid varchar, dataid varchar, locktype varchar,"
-            " status varchar, modified timestamp, primary key (datasetid, jobid, dataid))"
-        )
-    write(
-        url=f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts['dbname']}",
-        user=str(parts["user"]),
-        encrypted=encrypt_as_upstream("plugh", str(parts["password"])),
-    )
-    environment = {"PASSKEY": "plugh", "ODF_HOME": str(Path.cwd())}
-    done = CliRunner().invoke(odf, ["schema", "install"], env=environment)
-    assert (done.exit_code, done.output[:22]) == (0, "Applied adopt_upstream")
-    assert str(parts["password"]) not in done.output
