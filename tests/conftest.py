@@ -11,7 +11,7 @@ import pytest
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
-from tests.databases import create_database, database_name, temporary_database
+from tests.databases import create_database, database_name, execute, temporary_database
 from tests.factories import Flow
 
 
@@ -20,7 +20,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of the server's own database."""
     embedded = EmbeddedPostgres(tmp_path_factory.mktemp("odf"))
     try:
-        yield embedded.start()
+        url = embedded.start()
+        # Nothing here must survive a crash of the machine, and most of a small test is waiting for the disk.
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            execute(url, f"alter system set {setting} = off")
+        execute(url, "select pg_reload_conf()")
+        yield url
     finally:
         embedded.stop()
 
