@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -11,7 +12,7 @@ import pytest
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
-from tests.databases import create_database, database_name, execute, temporary_database
+from tests.databases import create_database, database_name, empty, execute, temporary_database
 from tests.factories import Flow
 
 
@@ -59,13 +60,25 @@ def shared_database(server: str, template: str) -> Iterator[str]:
 def emptied_url(shared_database: str) -> str:
     """One database for a whole file, emptied for each test: with many tests this is cheaper than cloning."""
     with psycopg.connect(shared_database, autocommit=True) as connection:
-        connection.execute("set session_replication_role = replica")
-        tables = connection.execute(
-            "select format('delete from dataflow.%I', tablename) from pg_tables"
-            " where schemaname = 'dataflow' and tablename not in ('migration', 'status_transition')"
-        )
-        connection.execute("; ".join(row[0] for row in tables).encode())
+        empty(connection)
     return shared_database
+
+
+@pytest.fixture(scope="module")
+def shared_flow(shared_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
+    with (
+        Ledger(shared_database, actor="test") as ledger,
+        psycopg.connect(shared_database, autocommit=True) as connection,
+    ):
+        yield Flow(ledger=ledger, url=shared_database, psql=connection, root=tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture
+def emptied_flow(shared_flow: Flow, tmp_path: Path) -> Flow:
+    """Its connections are shared too: a new one spends most of a small test on its first plans."""
+    shared_flow.psql.execute("reset session authorization; reset all; unlisten *")
+    empty(shared_flow.psql)
+    return replace(shared_flow, root=tmp_path)
 
 
 @pytest.fixture

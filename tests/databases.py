@@ -35,3 +35,16 @@ def database_name(url: str) -> str:
 def execute(url: str, statement: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(statement.encode())
+
+
+def empty(connection: psycopg.Connection) -> None:
+    """Delete all rows and restart all sequences, as in a fresh clone."""
+    with connection.transaction():
+        connection.execute("set local session_replication_role = replica")
+        statements = connection.execute(
+            "select format('delete from dataflow.%I', tablename) from pg_tables"
+            " where schemaname = 'dataflow' and tablename not in ('migration', 'status_transition')"
+            " union all select format('alter sequence dataflow.%I restart', sequencename) from pg_sequences"
+            " where schemaname = 'dataflow' and last_value is not null"
+        )
+        connection.execute("; ".join(row[0] for row in statements).encode())

@@ -43,8 +43,8 @@ from tests.factories import Flow, job, key
 
 
 @pytest.fixture
-def url(emptied_url: str) -> str:
-    return emptied_url
+def flow(emptied_flow: Flow) -> Flow:
+    return emptied_flow
 
 
 # ---- what every refusal has in common

@@ -23,6 +23,11 @@ from opendataflow_dagster.protocol.resubmit import resubmit
 from tests.factories import Flow, key
 
 
+@pytest.fixture
+def flow(emptied_flow: Flow) -> Flow:
+    return emptied_flow
+
+
 def test_a_chunk_goes_from_planned_to_ready_and_wakes_its_consumer(flow: Flow) -> None:
     load, _ = flow.register("load: -> raw", "clean: raw -> tidy")
     flow.plan(load, ["2024-01-01"])

@@ -36,8 +36,8 @@ from tests.invariants import assert_invariants
 
 
 @pytest.fixture
-def url(emptied_url: str) -> str:
-    return emptied_url
+def flow(emptied_flow: Flow) -> Flow:
+    return emptied_flow
 
 
 # ---- what every no has in common

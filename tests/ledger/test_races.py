@@ -142,12 +142,12 @@ def _claim_until_nothing_is_left(barrier: Barrier, url: str, count: int) -> list
         return found
 
 
-def test_16_processes_claim_20000_chunks_each_exactly_once(flow: Flow) -> None:
-    count = scaled(20_000, fast=2_000)
+def test_many_processes_claim_each_chunk_exactly_once(flow: Flow) -> None:
+    count, processes = scaled(20_000, fast=2_000), scaled(16, fast=4)
     flow.register("clean: raw -> tidy", raw=external("raw"))
     announce_many(flow, "raw", count)
     before = deadlocks(flow)
-    lists = at_once(_claim_until_nothing_is_left, *((flow.url, (1, 7, 100)[n % 3]) for n in range(16)))
+    lists = at_once(_claim_until_nothing_is_left, *((flow.url, (1, 7, 100)[n % 3]) for n in range(processes)))
     dataids = [dataid for found in lists for dataid, _ in found]
     claim_ids = [claim_id for found in lists for _, claim_id in found]
     assert len(dataids) == len(set(dataids)) == len(set(claim_ids)) == count

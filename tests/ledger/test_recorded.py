@@ -18,6 +18,12 @@ from opendataflow_dagster.protocol.throttle import pause
 from tests.factories import Flow, key
 from tests.operator import Odf
 
+
+@pytest.fixture
+def flow(emptied_flow: Flow) -> Flow:
+    return emptied_flow
+
+
 WHO, WHY = "ada@desk-7", "the disk of node 3 is full"
 
 #: Where a change is recorded, and in which column by whom.

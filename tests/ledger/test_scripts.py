@@ -40,8 +40,8 @@ PASSPHRASE = "of the tests"
 
 
 @pytest.fixture
-def url(emptied_url: str) -> str:
-    return emptied_url
+def flow(emptied_flow: Flow) -> Flow:
+    return emptied_flow
 
 
 @pytest.fixture

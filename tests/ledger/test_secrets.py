@@ -23,8 +23,8 @@ VECTORS = [
 
 
 @pytest.fixture
-def url(emptied_url: str) -> str:
-    return emptied_url
+def flow(emptied_flow: Flow) -> Flow:
+    return emptied_flow
 
 
 @pytest.fixture(autouse=True)

@@ -714,7 +714,7 @@ def test_any_walk_through_the_verbs_crashes_and_typed_sql_does_what_the_model_sa
         run_state_machine_as_test(
             Here,
             settings=settings(
-                max_examples=int(os.environ.get("ODF_WALKS", scaled(40, fast=5))),
+                max_examples=int(os.environ.get("ODF_WALKS", scaled(40, fast=3))),
                 stateful_step_count=30,
                 deadline=None,
                 derandomize=True,

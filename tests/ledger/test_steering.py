@@ -42,6 +42,12 @@ from opendataflow_dagster.protocol.throttle import pause, resume, room, throttle
 from tests.factories import Flow, job, key
 from tests.ledger.test_questions import date_in, external
 
+
+@pytest.fixture
+def flow(emptied_flow: Flow) -> Flow:
+    return emptied_flow
+
+
 TEN = [str(number) for number in range(1, 11)]
 
 
