@@ -23,7 +23,8 @@ from opendataflow_dagster.model.ids import ChunkKey, DataId
 from opendataflow_dagster.model.manifest import Manifest
 from opendataflow_dagster.orchestrator.storage import storage_url
 from tests.dagster_project import write_dagster_yaml
-from tests.dagster_server import PATIENCE_SECONDS, ROOT, end_session, free_port
+from tests.dagster_server import ROOT, end_session, free_port
+from tests.effort import PATIENCE_SECONDS
 from tests.pipelines import hold
 
 SPARK = "org.apache.spark.deploy.SparkSubmit"
@@ -77,7 +78,7 @@ class Dev:
         while self.sessions:
             leader = self.sessions.pop()
             end_session(leader.pid)
-            leader.wait(30)
+            leader.wait(PATIENCE_SECONDS)
 
     @contextmanager
     def ledger(self) -> Iterator[Ledger]:

@@ -20,12 +20,11 @@ from typing import Any
 import dagster as dg
 
 from tests.dagster_project import Project, project_on
+from tests.effort import PATIENCE_SECONDS
 from tests.pipelines.hold import VARIABLE, Hold
 from tests.scripts import hear_signals
 
 ROOT = Path(__file__).parents[1]
-# For a machine that has much else to do; alone, everything takes a tenth of it.
-PATIENCE_SECONDS = int(os.environ.get("ODF_TEST_PATIENCE", "600"))
 
 
 @dataclass(kw_only=True)
@@ -44,7 +43,7 @@ class Server:
         asked = urllib.request.Request(  # noqa: S310 - our own server
             f"{self.address}/graphql", body, {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310
+        with urllib.request.urlopen(asked, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
             found = json.load(answer)
         assert "errors" not in found, found
         return found["data"]
@@ -148,7 +147,7 @@ def dagster_server(url: str, folder: Path, pipeline: Path) -> Iterator[Server]:
         finally:
             process.send_signal(signal.SIGINT)
             try:
-                process.wait(60)
+                process.wait(PATIENCE_SECONDS)
             finally:
                 # Whatever it started is in its session, and ends with it.
                 end_session(process.pid)

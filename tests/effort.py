@@ -1,4 +1,4 @@
-"""How much of a large test runs: all of it in `make test`, a sample in `make test-fast`."""
+"""How long a test waits, and how much of a large test runs: all in `make test`, a sample in `make test-fast`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
+#: For a machine that is busy with other work; on an idle one everything takes a tenth of it.
+PATIENCE_SECONDS: Final = int(os.environ.get("ODF_TEST_PATIENCE", "600"))
 FAST: Final = os.environ.get("ODF_TEST_FAST") == "1"
 
 T = TypeVar("T")

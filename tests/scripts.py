@@ -16,6 +16,7 @@ from opendataflow_dagster.model.job import Job, Policy
 from opendataflow_dagster.scripts.process import Stop
 from opendataflow_dagster.scripts.run_job import Order, Report, run_chunk, run_next
 from opendataflow_dagster.scripts.run_script import Limits, Outcome
+from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow, job
 
 PROJECT = Path(__file__).parents[1]
@@ -109,5 +110,5 @@ class Shop:
 
     def odf(self, *words: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
         with self.start(*words, **changes) as process:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=PATIENCE_SECONDS)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)

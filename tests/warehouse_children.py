@@ -32,6 +32,7 @@ from opendataflow_dagster.model.verdict import InputVersion
 from opendataflow_dagster.warehouse.catalog import refresh
 from opendataflow_dagster.warehouse.parquet import read
 from opendataflow_dagster.warehouse.session import interrupt, is_alive, session, tag_thread
+from tests.effort import PATIENCE_SECONDS
 from tests.warehouse import rows, staged, version
 
 
@@ -81,7 +82,7 @@ def interrupted_sql(spark: SparkSession, root: Path) -> str:
         _wait_for(root / "begun")
         interrupt(spark, "run-1")
         try:
-            return said.result(timeout=60)
+            return said.result(timeout=PATIENCE_SECONDS)
         finally:
             (root / "go").touch()
 
@@ -189,7 +190,7 @@ def on_a_cluster(root: Path) -> dict[str, object]:
 
 
 def _wait_for(path: Path) -> None:
-    until = time.monotonic() + 300
+    until = time.monotonic() + PATIENCE_SECONDS
     while not path.exists():
         if time.monotonic() > until:
             raise TimeoutError(path)

@@ -12,7 +12,8 @@ from pathlib import Path
 import dagster as dg
 
 from tests.dagster_project import Project
-from tests.dagster_server import PATIENCE_SECONDS, ROOT
+from tests.dagster_server import ROOT
+from tests.effort import PATIENCE_SECONDS
 
 PAGE = (ROOT / "docs" / "dagster.md").read_text()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from time import monotonic
 
@@ -32,6 +32,7 @@ from opendataflow_dagster.orchestrator import liveness
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.throttle import pause, throttle
 from tests.dagster_project import Project
+from tests.effort import PATIENCE_SECONDS
 from tests.factories import key
 
 DAYS = daily("2024-01-01", "2024-01-30")
@@ -242,14 +243,14 @@ def test_two_triggers_at_once_publish_one_version(project: Project) -> None:
     @dataset(partitions=DAYS)
     def slow(context: ChunkContext) -> DataFrame:
         computing.set()
-        assert second_is_there.wait(60)
+        assert second_is_there.wait(PATIENCE_SECONDS)
         return context.spark.range(1)
 
     project.build(slow)
     first: list[bool] = []
     thread = threading.Thread(target=lambda: first.append(project.launch("slow", day(1)).success))
     thread.start()
-    assert computing.wait(60)
+    assert computing.wait(PATIENCE_SECONDS)
     # Once the other's request is recorded, it can only wait or be refused.
     threading.Timer(2.0, second_is_there.set).start()
     second = project.launch("slow", day(1))
@@ -367,9 +368,18 @@ def test_a_claim_that_was_lost_meanwhile_publishes_nothing(project: Project) -> 
 def test_leases_are_renewed_while_the_work_goes_on(project: Project) -> None:
     """The work takes longer than the lease; without renewal it could not be published."""
 
-    @dataset(partitions=DAYS, policy=Policy(lease=timedelta(seconds=2)))
+    lease = timedelta(seconds=5)
+
+    def lease_until() -> datetime:
+        until = project.flow.chunk(f"long/{day(1)}").lease_until
+        assert until is not None
+        return until
+
+    @dataset(partitions=DAYS, policy=Policy(lease=lease))
     def long(context: ChunkContext) -> DataFrame:
-        threading.Event().wait(4)
+        first, give_up = lease_until(), monotonic() + PATIENCE_SECONDS
+        while lease_until() <= first + lease:
+            assert monotonic() < give_up, "the lease was not renewed"
         return context.spark.range(1)
 
     project.build(long)
@@ -383,7 +393,7 @@ def test_a_run_says_that_it_lives_while_the_work_goes_on(project: Project, monke
 
     @dataset(partitions=DAYS)
     def long(context: ChunkContext) -> DataFrame:
-        until = monotonic() + 60
+        until = monotonic() + PATIENCE_SECONDS
         while not heard and monotonic() < until:
             heard.extend([True] * project.flow.type("select from dataflow.job_run where heard > started"))
         return context.spark.range(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -36,6 +35,7 @@ from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.request import request
 from opendataflow_dagster.protocol.throttle import pause, resume, throttle
 from tests.dagster_project import Project
+from tests.statements import count_statements
 
 DAYS = daily("2024-01-01", "2024-01-31")
 
@@ -189,25 +189,22 @@ def test_a_sensor_that_cannot_reach_the_database_fails_its_tick(
         tick(project, sensor(catalogue_of(project)))
 
 
-def test_ten_datasets_of_ten_thousand_chunks_load_and_tick_quickly(project: Project) -> None:
+def test_a_tick_over_a_hundred_thousand_chunks_takes_a_few_statements(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     numbers = ranges(0, 9_999, 1)
     sources = [dataset(f"source{one}", partitions=numbers)(nothing) for one in range(5)]
     targets = [dataset(f"target{one}", partitions=numbers, inputs={"raw": sources[one]})(consume) for one in range(5)]
 
-    began = time.monotonic()
     definitions = project.build(*sources, *targets)
     definitions.get_repository_def().load_all_definitions()
-    loaded = time.monotonic() - began
     for _, job in catalogue_of(project).made[:5]:
         plan(project.flow.ledger, job, islice(numbers.all(), 2000))
-    began = time.monotonic()
+    statements = count_statements(monkeypatch)
     requests = tick(project, readiness_sensor(catalogue_of(project), chunks_per_run=2000, runs_per_job=1)).run_requests
-    ticked = time.monotonic() - began
 
     assert sum(len(dataids_in(one.run_config)) for one in requests or ()) == 10_000
-    # Generous: the machine that runs this may be busy. bench/tick.py measures.
-    assert loaded < 30
-    assert ticked < 10
+    assert 0 < statements.total() < 50, statements
 
 
 # --- heal

@@ -17,6 +17,7 @@ from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.ledger.settings import database_url
 from opendataflow_dagster.model.errors import InvalidInput
+from tests.effort import PATIENCE_SECONDS
 
 PROJECT = Path(__file__).parents[2]
 ODF = [sys.executable, "-c", "from opendataflow_dagster.cli.main import main; main()"]
@@ -28,7 +29,9 @@ def run(*words: str) -> Result:
 
 
 def run_process(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*ODF, *words], capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    return subprocess.run(
+        [*ODF, *words], capture_output=True, text=True, timeout=PATIENCE_SECONDS, env=environment(), check=False
+    )
 
 
 def environment() -> dict[str, str]:

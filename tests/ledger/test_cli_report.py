@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.release import fail
+from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow
 from tests.ledger.test_cli_db import ODF, environment
 from tests.operator import Odf, after_an_outage
@@ -142,11 +143,11 @@ def test_the_endpoint_answers_on_loopback_until_it_is_interrupted(month: Flow, a
         said = process.stdout.readline()
         shown = said.split(";")[0]
         assert shown.startswith(url), said
-        with urlopen(shown, timeout=20) as answer:  # noqa: S310
+        with urlopen(shown, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
             assert samples(answer.read().decode())["odf_chunks", ("flights", "READY")] == 20
     finally:
         process.send_signal(2)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=PATIENCE_SECONDS) == 0
         process.stdout.close()
 
 

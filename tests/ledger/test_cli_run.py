@@ -17,6 +17,7 @@ from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.throttle import pause
 from opendataflow_dagster.secrets.cipher import encrypt
+from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow
 from tests.ledger.test_scripts import is_alive, live_group, wait_for
 from tests.scripts import ODF, Shop
@@ -182,7 +183,7 @@ def test_a_signal_reaches_the_script_and_its_children_and_the_chunk_has_failed(
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, out) == (160 + number, "cleaned up\n")
     assert "load/1 failed: exit code 9" in err
     assert [shop.flow.status(f"raw/{one}") for one in "12"] == ["FAILED", "PENDING"]
@@ -191,7 +192,8 @@ def test_a_signal_reaches_the_script_and_its_children_and_the_chunk_has_failed(
 
 def test_a_signal_that_the_caller_ignores_stays_ignored(shop: Shop) -> None:
     shop.register("load: -> raw")
-    script = shop.script("echo begun; sleep 0.3; echo end")
+    signalled = shop.folder / "signalled"
+    script = shop.script(f"echo begun; until [ -e {signalled} ]; do sleep 0.05; done; echo end")
     command = ["nohup", *ODF, "run", str(script)]
     with subprocess.Popen(
         command, env=shop.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
@@ -199,6 +201,7 @@ def test_a_signal_that_the_caller_ignores_stays_ignored(shop: Shop) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGHUP)
+        signalled.touch()
         assert process.stdout.read() == "end\n"
     assert (process.returncode, shop.flow.status("raw/1")) == (0, "READY")
 
@@ -214,22 +217,25 @@ def test_a_script_that_ignores_the_signal_is_killed_after_the_grace_and_at_once_
             assert process.stdout.readline() == "no\n"
             if grace == "1000":
                 process.send_signal(signal.SIGTERM)
-            _, err = process.communicate(timeout=20)
+            _, err = process.communicate(timeout=PATIENCE_SECONDS)
         assert process.returncode == 175
         assert "killed by SIGKILL" in err
 
 
 def test_a_run_that_hangs_past_its_lease_loses_its_chunk_and_publishes_nothing(shop: Shop) -> None:
     shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=1)))
-    script = shop.script("echo begun; sleep 2")
+    pid, claimed = shop.folder / "pid", shop.folder / "claimed"
+    script = shop.script(f"echo $$ > {pid}; echo begun; until [ -e {claimed} ]; do sleep 0.05; done")
     with shop.start("run", script) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGSTOP)
         wait_for(lambda: bool(heal(shop.flow.ledger).resubmitted))
         (other,) = claim_next(shop.flow.ledger, "load")
+        claimed.touch()
+        wait_for(lambda: not is_alive(int(pid.read_text())))
         process.send_signal(signal.SIGCONT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 129
     assert "load/1 lost: cannot publish load/1" in err
     assert shop.flow.chunk("raw/1").claim_id == other.claim_id
@@ -255,7 +261,7 @@ def test_a_signal_ends_a_run_whose_output_nobody_reads(shop: Shop) -> None:
     with shop.start("run", "--grace", "1", shop.script(f"touch {begun}; head -c 1000000 /dev/zero")) as process:
         wait_for(begun.exists)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 175
+        assert process.wait(timeout=PATIENCE_SECONDS) == 175
     assert shop.flow.status("raw/1") == "FAILED"
 
 

@@ -31,6 +31,7 @@ from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.resubmit import resubmit
 from opendataflow_dagster.scripts.run_script import ELSEWHERE
+from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow, job, key
 from tests.invariants import assert_invariants
 
@@ -1009,7 +1010,7 @@ def test_chunks_that_a_registration_makes_runnable_are_told_of_and_have_their_an
         flow.produce("load", dataid, content)
     flow.type("listen dataflow_runnable")
     flow.register("load: -> raw", "clean: raw -> tidy")
-    assert [one.payload for one in flow.psql.notifies(timeout=5, stop_after=1)] == ["clean"]
+    assert [one.payload for one in flow.psql.notifies(timeout=PATIENCE_SECONDS, stop_after=1)] == ["clean"]
     assert stored_verdicts(flow, "clean", "1")[-1].code is Code.WRONG_DATA
     assert stored_verdicts(flow, "clean", "3") == []
 
@@ -1067,7 +1068,10 @@ def test_a_publication_gives_its_consumers_the_answers_that_asking_gives(
     flow.type(before)
     flow.type("listen dataflow_runnable")
     publish_many(flow.ledger, [Made(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
-    told = {one.payload for one in flow.psql.notifies(timeout=5 if None in codes.values() else 0, stop_after=1)}
+    told = {
+        one.payload
+        for one in flow.psql.notifies(timeout=PATIENCE_SECONDS if None in codes.values() else 0, stop_after=1)
+    }
     found = flow.psql.execute("select dataid, blocked from dataflow.runnable where jobid = 'total'").fetchall()
     assert dict(found) == codes
     assert told == ({"total"} if None in codes.values() else set())

@@ -38,12 +38,12 @@ from opendataflow_dagster.protocol.hold import hold, unhold
 from opendataflow_dagster.protocol.publish import Made, publish, publish_many
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.resubmit import resubmit
-from tests.effort import sampled, scaled
+from tests.effort import PATIENCE_SECONDS, sampled, scaled
 from tests.factories import Flow, job, key
 from tests.invariants import Kept, assert_invariants
 
 PROCESSES: Final = multiprocessing.get_context("spawn")
-PATIENCE: Final = 120.0
+PATIENCE: Final = float(PATIENCE_SECONDS)
 RESUBMIT_TYPED: Final = (
     "update dataflow.datastatus set status = 'RESUBMIT' where datasetid = %s and dataid = %s and locktype = 'OUT'"
 )

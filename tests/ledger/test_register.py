@@ -7,13 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from threading import Barrier
-from typing import Any
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from opendataflow_dagster.ledger.database import Ledger, Transaction
+from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId
 from opendataflow_dagster.model.job import Policy
@@ -21,6 +20,7 @@ from opendataflow_dagster.model.partitions import daily
 from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.register import register
 from tests.factories import Flow, job
+from tests.statements import count_statements
 
 
 def test_registering_unchanged_code_writes_nothing_and_blocks_no_claim(flow: Flow) -> None:
@@ -64,12 +64,6 @@ def rows(flow: Flow) -> dict[tuple[str, str], str | None]:
 
 def test_seven_hundred_jobs_take_as_many_statements_as_seven(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also on the server: a rebuild of the runnable set for each Job would take minutes."""
-    statements = Counter[str]()
-    execute = Transaction._execute
-
-    def count(self: Transaction, cursor: Any, name: str, parameters: dict[str, object]) -> Any:
-        statements[name] += 1
-        return execute(self, cursor, name, parameters)
 
     def rebuilds(ledger: Ledger) -> int:
         with ledger.statement() as statement:
@@ -89,7 +83,7 @@ def test_seven_hundred_jobs_take_as_many_statements_as_seven(flow: Flow, monkeyp
         sent = Counter(statements)
         return sent, rebuilds(ledger) - before
 
-    monkeypatch.setattr(Transaction, "_execute", count)
+    statements = count_statements(monkeypatch)
     with Ledger(make_conninfo(flow.url, options="-c track_functions=pl"), connections=1) as ledger:
         few, many = registered(ledger, range(7)), registered(ledger, range(7, 707))
     assert few == many

@@ -35,6 +35,7 @@ from opendataflow_dagster.protocol.release import abandon, abandon_run, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
 from tests.databases import temporary_database
+from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow, job, key
 
 NAMES = tuple(one.name for one in schema.migrations())
@@ -146,7 +147,7 @@ def test_five_installers_at_once_install_once(empty_url: str, wanted: dict[str, 
             return schema.install(ledger)
 
     with ThreadPoolExecutor(5) as threads:
-        applied = [one.result(60) for one in [threads.submit(installer) for _ in range(5)]]
+        applied = [one.result(PATIENCE_SECONDS) for one in [threads.submit(installer) for _ in range(5)]]
     assert sorted(applied) == [(), (), (), (), NAMES]
     assert catalog(empty_url) == wanted
 
@@ -177,7 +178,9 @@ def test_the_printed_script_makes_what_install_makes(empty_url: str, wanted: dic
 
 def test_the_printed_script_runs_in_psql(empty_url: str, wanted: dict[str, list[tuple[Any, ...]]]) -> None:
     command = [str(program("psql")), empty_url, "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"]
-    done = subprocess.run(command, input=schema.script(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, input=schema.script(), capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert verify(empty_url).ok
     assert catalog(empty_url) == wanted
@@ -271,7 +274,7 @@ def test_installers_of_several_databases_make_the_roles_of_a_new_server_once(new
             admin.execute(f"create database many_{number}".encode())
     urls = [of(new_server, dbname=f"many_{number}") for number in range(4)]
     with ThreadPoolExecutor(4) as threads:
-        applied = [one.result(60) for one in [threads.submit(installer, url) for url in urls]]
+        applied = [one.result(PATIENCE_SECONDS) for one in [threads.submit(installer, url) for url in urls]]
     assert applied == [NAMES] * 4
     reports = [verify(url) for url in urls]
     assert all(one.ok and one.missing_roles == () for one in reports)

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from opendataflow_dagster.scripts.environment import provision
 from opendataflow_dagster.scripts.run_job import run_next
 from opendataflow_dagster.scripts.run_script import Limits, log_path
 from opendataflow_dagster.secrets.cipher import encrypt, encrypt_as_upstream
+from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow, key
 from tests.scripts import Shop
 
@@ -284,7 +286,7 @@ def test_a_hundred_megabytes_are_kept_whole_with_little_memory(shop: Shop) -> No
         while data := os.read(process.stdout.fileno(), 1 << 20):
             shown += len(data)
             peak = max(peak, peak_kilobytes(process.pid))
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0
     (log,) = (shop.home / "scripts").rglob("*.log")
     assert (shown, log.stat().st_size) == (100_000_000, 100_000_000)
@@ -356,7 +358,6 @@ def is_alive(pid: int) -> bool:
 def test_children_that_a_script_leaves_behind_end_with_it_also_if_they_ignore_sigterm(shop: Shop) -> None:
     shop.register("load: -> raw")
     pids = shop.folder / "pids"
-    began = time.monotonic()
     shop.run(
         shop.script(
             f"sleep 1000 >/dev/null 2>&1 & echo $! >> {pids}\n"
@@ -365,7 +366,6 @@ def test_children_that_a_script_leaves_behind_end_with_it_also_if_they_ignore_si
     )
     assert shop.flow.status("raw/1") == "READY"
     assert [is_alive(int(pid)) for pid in pids.read_text().split()] == [False, False]
-    assert time.monotonic() - began < 10
 
 
 def test_the_last_words_of_a_helper_are_waited_for(shop: Shop) -> None:
@@ -384,8 +384,17 @@ def test_a_script_that_takes_too_long_and_ignores_sigterm_is_killed_after_the_gr
 
 
 def test_the_lease_is_renewed_while_a_script_runs(shop: Shop) -> None:
-    shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=0.6)))
-    assert shop.run(shop.script("sleep 1.5")).exit_code == 0
+    lease = timedelta(seconds=3)
+    shop.register("load: -> raw", policy=Policy(lease=lease))
+    renewed = shop.folder / "renewed"
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(shop.run, shop.script(f"until [ -e {renewed} ]; do sleep 0.05; done"))
+        wait_for(lambda: shop.flow.chunk("raw/1").lease_until)
+        first = shop.flow.chunk("raw/1").lease_until
+        assert first is not None
+        wait_for(lambda: (shop.flow.chunk("raw/1").lease_until or first) > first + lease)
+        renewed.touch()
+        assert run.result().exit_code == 0
     assert shop.flow.chunk("raw/1").version == 1
 
 
@@ -598,7 +607,7 @@ def live_group(shop: Shop) -> int:
     raise AssertionError("the script does not run")
 
 
-def wait_for(condition: object, seconds: float = 20) -> None:
+def wait_for(condition: object, seconds: float = PATIENCE_SECONDS) -> None:
     assert callable(condition)
     until = time.monotonic() + seconds
     while not condition():

@@ -39,6 +39,7 @@ from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.resubmit import resubmit
 from opendataflow_dagster.protocol.rollback import rollback
 from opendataflow_dagster.protocol.throttle import pause, resume, room, throttle
+from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow, job, key
 from tests.ledger.test_questions import date_in, external
 
@@ -75,7 +76,7 @@ def test_many_claimers_at_once_stay_within_the_limit_of_a_throttled_job(flow: Fl
 
     def take(_: int) -> list[Claim]:
         with Ledger(flow.url) as ledger:
-            together.wait(30)
+            together.wait(PATIENCE_SECONDS)
             return claim_next(ledger, "load", 2)
 
     with ThreadPoolExecutor(6) as pool:

@@ -28,6 +28,7 @@ from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold
 from opendataflow_dagster.protocol.publish import Made, publish, publish_many
 from opendataflow_dagster.protocol.release import fail
+from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow, key
 
 
@@ -583,7 +584,7 @@ def test_upstream_and_we_share_a_job_and_every_chunk_is_made_once(upstream: Upst
 
     with ThreadPoolExecutor(3) as threads:
         running = [threads.submit(one) for one in (theirs, ours, ours)]
-        made = [dataid for one in running for dataid in one.result(60)]
+        made = [dataid for one in running for dataid in one.result(PATIENCE_SECONDS)]
     # Who finds nothing may have looked while the last chunks were locked by the others.
     made += run_all(flow, "clean")
     assert sorted(made) == dataids
@@ -627,7 +628,7 @@ def test_a_statement_of_someone_else_is_never_given_up_for_our_claim_of_the_same
         before_statement(monkeypatch, "claim_named", between_look_and_write)
         with suppress(NoGo):  # who was first is a matter of chance
             claim(flow.ledger, "clean", dataid)
-        begun[0].result(30)
+        begun[0].result(PATIENCE_SECONDS)
     if meanwhile == "types HOLD":
         assert flow.status("tidy/1") == "HOLD"
     assert_nothing_to_heal(flow)

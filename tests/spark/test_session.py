@@ -20,12 +20,12 @@ from pyspark.sql import SparkSession
 
 from opendataflow_dagster.model.errors import InvalidInput
 from opendataflow_dagster.warehouse.session import SparkSettings, beside, session
+from tests.effort import PATIENCE_SECONDS
 from tests.warehouse import staged
 from tests.warehouse_children import interrupted_sql
 
 _SPARK_HOME = Path(pyspark.__file__).parent
 # A machine that is busy with other things takes its time to start six JVMs.
-_LIMIT = 300.0
 # They do not live long enough for the second compiler to be worth its work.
 _SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -60,7 +60,7 @@ class Processes:
         )
 
     def answer(self, function: str, child: subprocess.Popen[bytes]) -> dict[str, Any]:
-        child.wait(_LIMIT)
+        child.wait(PATIENCE_SECONDS)
         log = (self._folder / f"{function}.log").read_text(errors="replace")
         assert child.returncode == 0, log[-3000:]
         found: dict[str, Any] = json.loads(log.strip().splitlines()[-1])
@@ -86,7 +86,7 @@ def free_port() -> int:
 
 
 def wait_until(ready: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + _LIMIT
+    until = time.monotonic() + PATIENCE_SECONDS
     while not ready():
         assert time.monotonic() < until, f"waited in vain: {what}"
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The benchmarks run, and the last line of each is what readers of its figures expect."""
+"""Every benchmark runs and ends with a line of figures. Their values depend on the machine and are not asserted."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ FIGURES = {
     "chunks.py": {"sequence_over_bare", "overlap_over_bare", "times_vanilla"},
     "scripts.py": {"one_run_s", "all_per_min", "why_s", "why_700_s", "status_1m_s"},
 }
+#: For a benchmark that hangs, not for a slow machine.
+LIMIT_SECONDS = 1800
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -32,7 +34,7 @@ def test_the_benchmark_ends_with_its_figures(name: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     command = [sys.executable, f"bench/{name}", "--quick", "--smoke"]
     done = subprocess.run(
-        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=180, check=False
+        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
     )
 
     assert done.returncode == 0, done.stderr
@@ -45,7 +47,7 @@ def test_the_benchmark_of_ticks_ends_with_its_figures() -> None:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     command = [sys.executable, "bench/tick.py", "--smoke"]
     done = subprocess.run(
-        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=180, check=False
+        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
     )
 
     assert done.returncode == 0, done.stderr

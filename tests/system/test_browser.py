@@ -15,7 +15,8 @@ import dagster as dg
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from tests.dagster_server import PATIENCE_SECONDS, ROOT, Server
+from tests.dagster_server import ROOT, Server
+from tests.effort import PATIENCE_SECONDS
 
 DAYS = [f"2024-03-{number:02}" for number in range(1, 31)]
 RANGE = f"[{DAYS[0]}...{DAYS[-1]}]"
@@ -29,7 +30,7 @@ def page(served: Server, chromium: str) -> Iterator[Page]:
         # Root's browser has no sandbox; it sees only our own server.
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1400, "height": 900})
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(PATIENCE)
         yield page
         browser.close()
 

@@ -1,10 +1,9 @@
-"""The outage that this system was born from: one bad mount fails a whole daily cycle, and one act heals it in order."""
+"""One bad mount fails a whole daily cycle; one operator command recovers it in order."""
 
 from __future__ import annotations
 
 import json
 import random
-import time
 from pathlib import Path
 
 import dagster as dg
@@ -32,22 +31,20 @@ def shop(flow: Flow, tmp_path: Path) -> Shop:
     return Shop(flow=flow, folder=tmp_path)
 
 
-@pytest.mark.parametrize("act", ["odf resubmit", "typed SQL"])
-def test_all_jobs_that_a_bad_mount_failed_heal_in_order_after_one_human_act(shop: Shop, act: str) -> None:
+@pytest.mark.parametrize("command", ["odf resubmit", "typed SQL"])
+def test_700_failed_jobs_recover_in_order_after_one_operator_command(shop: Shop, command: str) -> None:
     jobs = a_daily_cycle(shop)
     mount = shop.folder / "mount"
     script = shop.script(f'#!/bin/sh\nif test -e {mount}; then :; else echo "{mount} is not mounted" >&2; exit 1; fi')
     fail_all(shop, script, jobs)
     assert statuses(shop) == {"FAILED": COUNT}
 
-    begun = time.monotonic()
     why = CliRunner().invoke(odf, ["why", "--failed", "--json"], env={"ODF_DATABASE_URL": shop.flow.url})
-    assert time.monotonic() - begun < 2
     (cause,) = json.loads(why.output)["causes"]
     assert (cause["count"], f"exit code 1: {mount} is not mounted" in cause["reason"]) == (COUNT, True)
 
     mount.touch()
-    if act == "odf resubmit":
+    if command == "odf resubmit":
         done = CliRunner().invoke(
             odf,
             ["resubmit", "--failed", "--yes", "--as", "ada", "--reason", "mount is back"],
@@ -63,7 +60,7 @@ def test_all_jobs_that_a_bad_mount_failed_heal_in_order_after_one_human_act(shop
     assert shop.flow.psql.execute("select count(*) from dataflow.data_manifest").fetchone() == (COUNT,), "each once"
 
 
-def test_the_sensor_heals_a_chain_of_scripts_in_order_after_one_typed_statement(project: Project) -> None:
+def test_the_sensor_reruns_a_chain_of_scripts_in_order_after_typed_sql(project: Project) -> None:
     mount, script = project.flow.root.parent / "mount", project.flow.root.parent / "make.sh"
     script.write_text(
         f'#!/bin/bash\ntest -e {mount} || {{ echo "{mount} is not mounted" >&2; exit 1; }}\n'
@@ -93,18 +90,17 @@ def test_the_sensor_heals_a_chain_of_scripts_in_order_after_one_typed_statement(
 
 
 def started_by(project: Project) -> list[str]:
-    """What one tick of the readiness sensor starts."""
+    """The Jobs that one tick of the readiness sensor starts."""
     assert project.catalogue is not None
     context = dg.build_sensor_context(
         instance=project.instance, definitions=project.definitions, resources={"ledger": LedgerResource()}
     )
     requests = readiness_sensor(project.catalogue).evaluate_tick(context).run_requests or ()
-    return [one.job_name or "" for one in requests]
+    return [request.job_name or "" for request in requests]
 
 
 def a_daily_cycle(shop: Shop) -> list[str]:
-    """Chains of seven Jobs, the first of each fed by the landing. Registered by plain SQL, as upstream does it, and
-    made once by someone else's programs."""
+    """Chains of seven Jobs; the first of each reads `landing`. Registered by plain SQL, as upstream does, and READY."""
     width = COUNT // LAYERS
     names = [[f"layer{layer}_{number}" for number in range(width)] for layer in range(LAYERS)]
     items = [
@@ -117,7 +113,8 @@ def a_daily_cycle(shop: Shop) -> list[str]:
         )
     ]
     shop.flow.type(
-        "insert into dataflow.dataset (datasetid) select distinct unnest(%s::text[])", [one[2] for one in items]
+        "insert into dataflow.dataset (datasetid) select distinct unnest(%s::text[])",
+        [datasetid for _, _, datasetid in items],
     )
     shop.flow.type(
         "insert into dataflow.job (jobid, itemtype, datasetid)"
@@ -135,12 +132,12 @@ def a_daily_cycle(shop: Shop) -> list[str]:
 
 
 def fail_all(shop: Shop, script: Path, jobs: list[str]) -> None:
-    """Each Job of the cycle is tried once, consumers while their input is still the good one."""
+    """Each Job of the cycle fails once: consumers first, while their input is still READY."""
     for layer in reversed(range(LAYERS)):
         shop.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where jobid like %s", f"layer{layer}%")
-        first, *others = [one for one in jobs if one.startswith(f"layer{layer}")]
+        first, *others = [jobid for jobid in jobs if jobid.startswith(f"layer{layer}")]
         assert run_next(shop.flow.ledger, shop.order(script, jobid=first)).failed == 1
-        # The others as that one, without a process for each.
+        # The others fail with the same reason, without a process for each.
         reason = shop.flow.chunk(f"{first}_data/{DAY}").reason or ""
         for jobid in others:
             (taken,) = claim_next(shop.flow.ledger, jobid)
@@ -148,8 +145,8 @@ def fail_all(shop: Shop, script: Path, jobs: list[str]) -> None:
 
 
 def heal_by_a_scheduler(shop: Shop, script: Path, jobs: list[str]) -> None:
-    """It knows nothing of the outage, nor of what comes before what: it calls `odf run` for each Job in any order, and
-    those that are not ready again after a while. Some in a process of their own, as cron does."""
+    """A scheduler that knows neither the outage nor the order calls `odf run` for each Job in random order, and again
+    for those that were not ready. Some run in their own process, as under cron."""
     chance = random.Random(7)  # noqa: S311 - no secret, the same in each run
     by_cron = set(chance.sample(jobs, 5))
     left, passes = list(jobs), 0
@@ -158,8 +155,8 @@ def heal_by_a_scheduler(shop: Shop, script: Path, jobs: list[str]) -> None:
         codes = {jobid: run_as(shop, script, jobid, in_a_process=jobid in by_cron) for jobid in left}
         assert set(codes.values()) <= {0, NOT_READY}
         left, passes = [jobid for jobid, code in codes.items() if code == NOT_READY], passes + 1
-        assert passes <= LAYERS, "each pass finishes at least the first of what is left of a chain"
-    assert passes > 1, "some were asked before their producers"
+        assert passes <= LAYERS, "each pass finishes at least the first Job that is left in a chain"
+    assert passes > 1, "some were called before their producers"
 
 
 def run_as(shop: Shop, script: Path, jobid: str, *, in_a_process: bool) -> int:
@@ -176,7 +173,7 @@ def statuses(shop: Shop) -> dict[str, int]:
 
 
 def out_of_order(shop: Shop) -> int:
-    """Jobs that began before the new version of their input was there, or did not read it."""
+    """Jobs that began before the new version of their input was published, or did not read it."""
     (found,) = shop.flow.psql.execute(
         "select count(*) from dataflow.data_manifest m"
         " cross join lateral jsonb_to_recordset(m.inputs) as i(datasetid text, manifest_id bigint)"

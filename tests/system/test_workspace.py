@@ -12,12 +12,15 @@ import psycopg
 import pytest
 
 from opendataflow_dagster.orchestrator.storage import storage_url
+from tests.effort import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*command: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
 
 
 def environment(**changes: str) -> dict[str, str]:

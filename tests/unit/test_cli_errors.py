@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from opendataflow_dagster.cli.frame import OdfGroup
 from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.model.errors import ClaimLost
+from tests.effort import PATIENCE_SECONDS
 
 PROJECT = Path(__file__).parents[2]
 ODF = [sys.executable, "-c", "from opendataflow_dagster.cli.main import main; main()"]
@@ -24,7 +25,9 @@ def run(*words: str) -> Result:
 
 
 def run_process(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*ODF, *words], capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    return subprocess.run(
+        [*ODF, *words], capture_output=True, text=True, timeout=PATIENCE_SECONDS, env=environment(), check=False
+    )
 
 
 def environment() -> dict[str, str]:

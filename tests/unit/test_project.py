@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 TARGETS = ("help", "demo", "test", "test-fast", "check", "bench", "dev", "clean", "constraints")
@@ -38,7 +40,9 @@ LAYOUT = (
 
 
 def run(*command: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
 
 
 def environment(**changes: str) -> dict[str, str]:
