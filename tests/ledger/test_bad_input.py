@@ -116,7 +116,7 @@ BAD_NAMES = {
 
 
 @pytest.mark.parametrize("what", GOOD_NAMES)
-def test_a_strange_but_printable_name_comes_back_byte_for_byte(flow: Flow, what: str) -> None:
+def test_an_unusual_printable_name_comes_back_byte_for_byte(flow: Flow, what: str) -> None:
     name = GOOD_NAMES[what]
     load = Job(jobid=JobId(name), outputs=(DatasetId(name),))
     clean = Job(jobid=JobId("clean"), inputs=(Input(datasetid=DatasetId(name)),), outputs=(DatasetId("tidy"),))
@@ -141,7 +141,7 @@ def test_a_strange_but_printable_name_comes_back_byte_for_byte(flow: Flow, what:
 
 
 @pytest.mark.parametrize("what", BAD_NAMES)
-def test_a_name_that_cannot_be_used_is_refused_by_every_verb(flow: Flow, what: str) -> None:
+def test_an_unusable_name_is_refused_by_every_verb(flow: Flow, what: str) -> None:
     name = BAD_NAMES[what]
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1"])
@@ -193,7 +193,7 @@ UNSENDABLE = ("NUL", "lone surrogate")
 
 
 @pytest.mark.parametrize("what", TYPED)
-def test_a_name_that_cannot_be_used_is_refused_in_hand_typed_sql_too(flow: Flow, what: str) -> None:
+def test_an_unusable_name_is_refused_in_typed_sql_too(flow: Flow, what: str) -> None:
     flow.announce("raw/there")
     before = everything(flow)
     for bad, name in BAD_NAMES.items():
@@ -284,7 +284,7 @@ def test_any_text_is_refused_or_survives_the_whole_path_exactly(
 # ---- what is not known
 
 
-def test_more_chunks_than_there_can_be_are_as_many_as_there_are(flow: Flow) -> None:
+def test_asking_for_more_chunks_than_exist_returns_those_that_exist(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1", "2"])
     assert [one.dataid for one in claim_next(flow.ledger, "load", 10**12)] == ["1", "2"]
@@ -307,7 +307,7 @@ def test_an_unknown_job_is_refused_by_every_verb(flow: Flow) -> None:
 
 @pytest.mark.parametrize("verb", [hold, skip, resubmit, unhold])
 @pytest.mark.parametrize("unknown", ["nothing/1", "raw/2", "src/1"])
-def test_an_unknown_chunk_or_dataset_is_refused_and_its_neighbours_are_left_alone(
+def test_an_unknown_chunk_or_dataset_is_refused_and_nothing_else_changes(
     flow: Flow, verb: Callable[..., object], unknown: str
 ) -> None:
     (load,) = flow.register("load: src -> raw")
@@ -352,7 +352,7 @@ def test_a_cycle_is_refused_with_the_names_of_its_datasets(flow: Flow, jobs: lis
         flow.register(*jobs)
 
 
-def test_a_cycle_that_closes_what_was_registered_before_is_refused(flow: Flow) -> None:
+def test_a_cycle_closed_by_a_later_registration_is_refused(flow: Flow) -> None:
     flow.register("one: a -> b", "two: b -> c")
     with refused(flow, InvalidDefinition, "a", "b", "c"):
         flow.register("three: c -> a")
@@ -421,7 +421,7 @@ def test_a_job_that_uses_a_dataset_twice_is_refused(flow: Flow, text: str) -> No
         job(text)
 
 
-def test_a_job_that_uses_an_unregistered_dataset_is_refused_with_all_that_came_with_it(flow: Flow) -> None:
+def test_a_job_with_an_unregistered_dataset_refuses_the_whole_registration(flow: Flow) -> None:
     with refused(flow, UnknownName, "job clean uses raw, which is not registered"):
         register(flow.ledger, names("tidy", "a", "b"), [job("first: a -> b"), job("clean: raw -> tidy")])
 
@@ -451,7 +451,7 @@ BAD_DATASETS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("what", BAD_DATASETS)
-def test_a_dataset_that_cannot_work_is_refused_before_it_harms_anyone(flow: Flow, what: str) -> None:
+def test_an_invalid_dataset_is_refused_at_registration(flow: Flow, what: str) -> None:
     with refused(flow, InvalidInput):
         register(flow.ledger, [Dataset(datasetid=DatasetId("today"), **BAD_DATASETS[what]())])
 
@@ -465,12 +465,12 @@ BAD_POLICIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("what", BAD_POLICIES)
-def test_a_policy_that_cannot_work_is_refused_before_it_harms_anyone(flow: Flow, what: str) -> None:
+def test_an_invalid_policy_is_refused_at_registration(flow: Flow, what: str) -> None:
     with refused(flow, InvalidInput):
         flow.register(job("load: -> raw", Policy(**BAD_POLICIES[what])))
 
 
-def test_a_regular_expression_typed_into_a_policy_is_checked_there(flow: Flow) -> None:
+def test_a_regular_expression_typed_into_a_policy_is_checked_by_postgres(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw", "bad: -> else")[:1]
     flow.plan(load, ["1"])
     fail(flow.ledger, claim(flow.ledger, "load", "1"), "disk full")
@@ -489,7 +489,7 @@ BAD_ITEMS = {
 
 
 @pytest.mark.parametrize("what", BAD_ITEMS)
-def test_an_environment_item_that_cannot_be_used_is_refused(flow: Flow, what: str) -> None:
+def test_an_unusable_environment_item_is_refused(flow: Flow, what: str) -> None:
     register(flow.ledger, names("raw"))
     with refused(flow, InvalidInput):
         register(flow.ledger, [], [Job(jobid=JobId("load"), outputs=(DatasetId("raw"),), environment=BAD_ITEMS[what])])
@@ -504,7 +504,7 @@ def claimed(flow: Flow, dataset: Dataset | None = None) -> Claim:
     return claim(flow.ledger, "load", "1")
 
 
-def test_a_manifest_with_a_failed_check_is_refused_and_the_claim_is_still_held(flow: Flow) -> None:
+def test_a_manifest_with_a_failed_check_is_refused_and_the_claim_is_kept(flow: Flow) -> None:
     taken = claimed(flow)
     good = flow.manifest(taken)
     bad = replace(
@@ -516,7 +516,7 @@ def test_a_manifest_with_a_failed_check_is_refused_and_the_claim_is_still_held(f
 
 
 @pytest.mark.parametrize("given_for", [[], ["raw"], ["raw", "bad", "more"], ["raw", "else"]])
-def test_manifests_for_other_outputs_than_the_claimed_are_refused(flow: Flow, given_for: list[str]) -> None:
+def test_manifests_for_outputs_that_were_not_claimed_are_refused(flow: Flow, given_for: list[str]) -> None:
     (load,) = flow.register("load: -> raw, bad")
     flow.plan(load, ["1"])
     taken = claim(flow.ledger, "load", "1")
@@ -525,7 +525,7 @@ def test_manifests_for_other_outputs_than_the_claimed_are_refused(flow: Flow, gi
 
 
 @pytest.mark.parametrize("place", ["elsewhere/claim-1", "raw2/claim-1", "raw", "ra/w"])
-def test_a_manifest_outside_of_the_root_is_refused_and_the_claim_is_still_held(flow: Flow, place: str) -> None:
+def test_a_manifest_outside_the_root_is_refused_and_the_claim_is_kept(flow: Flow, place: str) -> None:
     taken = claimed(flow)
     with refused(flow, InvalidManifest, "raw/1", f"{flow.root}/{place}", f"outside of the root {flow.root}/raw"):
         publish(flow.ledger, taken, NewManifest(location=f"{flow.root}/{place}"))
@@ -533,9 +533,7 @@ def test_a_manifest_outside_of_the_root_is_refused_and_the_claim_is_still_held(f
 
 
 @pytest.mark.parametrize("given_hash", ["other", None])
-def test_a_manifest_with_another_schema_is_refused_and_the_claim_is_still_held(
-    flow: Flow, given_hash: str | None
-) -> None:
+def test_a_manifest_with_another_schema_is_refused_and_the_claim_is_kept(flow: Flow, given_hash: str | None) -> None:
     taken = claimed(flow, replace(flow.dataset("raw"), schema_hash="declared"))
     manifest = flow.manifest(taken)
     with refused(flow, InvalidManifest, f"raw/1 has schema {given_hash}, declared is declared"):
@@ -543,7 +541,7 @@ def test_a_manifest_with_another_schema_is_refused_and_the_claim_is_still_held(
     assert publish(flow.ledger, taken, replace(manifest, schema_hash="declared")).version == 1
 
 
-def test_one_bad_output_of_two_publishes_neither(flow: Flow) -> None:
+def test_one_bad_output_stops_the_publish_of_both(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw, bad")
     flow.plan(load, ["1"])
     taken = claim(flow.ledger, "load", "1")
@@ -558,7 +556,7 @@ def test_one_bad_output_of_two_publishes_neither(flow: Flow) -> None:
         )
 
 
-def test_a_manifest_whose_files_are_not_there_is_refused(flow: Flow) -> None:
+def test_a_manifest_with_missing_files_is_refused(flow: Flow) -> None:
     taken = claimed(flow)
     good = flow.manifest(taken)
     for wrong in (File(path="part-0", size=1), File(path="part-1", size=1)):
@@ -606,7 +604,7 @@ def test_a_failure_is_recorded_whatever_its_reason_is(flow: Flow, reason: str) -
 
 
 @pytest.mark.parametrize("what", UNSTORABLE)
-def test_a_name_or_reason_that_cannot_be_recorded_is_refused(flow: Flow, what: str) -> None:
+def test_an_unstorable_name_or_reason_is_refused(flow: Flow, what: str) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1"])
     text, verbs = UNSTORABLE[what], (hold, skip, resubmit, unhold)

@@ -223,7 +223,7 @@ ENDING: Final = frozenset({"fail", "abandon"})
 
 
 @pytest.mark.parametrize("name", REPEATABLE)
-def test_a_verb_whose_answer_was_lost_is_said_again_and_does_nothing_twice(url: str, tmp_path: Path, name: str) -> None:
+def test_repeating_a_verb_whose_answer_was_lost_changes_nothing(url: str, tmp_path: Path, name: str) -> None:
     verb, stage = VERBS[name], prepare(url, tmp_path)
     with Ledger(url, actor="test") as ledger, psycopg.connect(url, autocommit=True) as psql:
         first = verb(ledger, stage)

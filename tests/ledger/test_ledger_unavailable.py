@@ -164,7 +164,7 @@ VERBS = {
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_a_verb_that_loses_its_connections_before_any_of_its_statements_did_nothing_and_can_be_repeated(
+def test_a_verb_that_loses_its_connection_changes_nothing_and_can_be_repeated(
     flow: Flow, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     flow.register(LOAD, "clean: raw -> tidy", LISTED)
@@ -188,7 +188,7 @@ def test_a_verb_that_loses_its_connections_before_any_of_its_statements_did_noth
     assert at > 1, "the verb has a statement"
 
 
-def test_connections_that_ended_while_idle_cost_at_most_one_retryable_error(flow: Flow) -> None:
+def test_idle_connections_that_ended_cost_at_most_one_retryable_error(flow: Flow) -> None:
     flow.register(LOAD)
     warm_up(flow.ledger)
     end_all_connections(flow.psql)
@@ -204,7 +204,7 @@ def test_connections_that_ended_while_idle_cost_at_most_one_retryable_error(flow
     assert outcomes[1:] == [None, None]
 
 
-def test_the_authors_own_error_in_the_middle_of_a_verb_comes_through_as_it_is(flow: Flow) -> None:
+def test_an_error_in_user_code_passes_through_a_verb_unchanged(flow: Flow) -> None:
     """Not every error beside a transaction is the database's."""
 
     def broken(_: DataId) -> list[str]:
@@ -291,7 +291,7 @@ def remote(flow: Flow, cable: Cable) -> Iterator[Flow]:
 
 
 @pytest.mark.parametrize("meanwhile", ["nothing", "a consumer ran", "it was resubmitted", "it was published anew"])
-def test_a_publish_whose_answer_was_lost_can_be_repeated_and_gives_the_same_version(
+def test_repeating_a_publish_whose_answer_was_lost_returns_the_same_version(
     flow: Flow, remote: Flow, cable: Cable, monkeypatch: pytest.MonkeyPatch, meanwhile: str
 ) -> None:
     flow.register(LOAD, "clean: raw -> tidy")
@@ -313,7 +313,7 @@ def test_a_publish_whose_answer_was_lost_can_be_repeated_and_gives_the_same_vers
     assert everything(flow.psql) == before
 
 
-def test_a_publish_of_two_outputs_whose_answer_was_lost_is_whole(
+def test_a_publish_of_two_outputs_whose_answer_was_lost_is_complete(
     flow: Flow, remote: Flow, cable: Cable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = job("load: -> raw, bad")
@@ -329,7 +329,7 @@ def test_a_publish_of_two_outputs_whose_answer_was_lost_is_whole(
     assert {flow.chunk(f"{one}/1").version for one in ("raw", "bad")} == {1}
 
 
-def test_a_claim_whose_answer_was_lost_comes_back_by_its_lease(
+def test_a_claim_whose_answer_was_lost_ends_with_its_lease(
     flow: Flow, remote: Flow, cable: Cable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (load,) = flow.register(job("load: -> raw", Policy(lease=timedelta(microseconds=1))))
@@ -354,7 +354,7 @@ def test_a_claim_whose_answer_was_lost_comes_back_by_its_lease(
     ],
     ids=["plan", "resubmit", "hold", "register"],
 )
-def test_a_verb_whose_commit_was_not_heard_can_be_repeated_and_changes_nothing_more(
+def test_repeating_a_verb_after_a_lost_commit_answer_changes_nothing(
     flow: Flow,
     remote: Flow,
     cable: Cable,
@@ -421,7 +421,7 @@ def own_flow(own_server: OwnServer) -> Iterator[Flow]:
         yield flow
 
 
-def test_a_stopped_server_is_named_and_after_its_start_the_same_ledger_works(
+def test_the_error_names_a_stopped_server_and_the_ledger_works_after_its_restart(
     own_server: OwnServer, own_flow: Flow
 ) -> None:
     dataid = str(next(_dataids))
@@ -437,7 +437,7 @@ def test_a_stopped_server_is_named_and_after_its_start_the_same_ledger_works(
     assert own_flow.status(f"raw/{dataid}") == "READY"
 
 
-def test_a_server_killed_between_two_statements_of_a_claim_leaves_nothing_of_it(
+def test_a_server_killed_during_a_claim_leaves_nothing_of_it(
     own_server: OwnServer, own_flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataid = str(next(_dataids))
@@ -454,9 +454,7 @@ def test_a_server_killed_between_two_statements_of_a_claim_leaves_nothing_of_it(
     own_flow.publish(claim(own_flow.ledger, "clean", dataid))
 
 
-def test_what_was_published_before_the_server_was_killed_is_there_after_its_start(
-    own_server: OwnServer, own_flow: Flow
-) -> None:
+def test_a_published_version_survives_a_kill_of_the_server(own_server: OwnServer, own_flow: Flow) -> None:
     dataid = str(next(_dataids))
     taken, manifest = made(own_flow, dataid)
     first = publish(own_flow.ledger, taken, manifest)
@@ -477,7 +475,7 @@ def until_it_ends(psql: psycopg.Connection) -> None:
             psql.execute("select")
 
 
-def test_a_killed_backend_is_an_error_that_ends_when_the_server_has_recovered(
+def test_a_killed_backend_is_an_error_until_the_server_has_recovered(
     own_server: OwnServer, own_flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataid = str(next(_dataids))
@@ -522,7 +520,7 @@ def test_a_server_that_cannot_be_reached_is_a_clear_error_with_its_cause(
 
 
 @pytest.mark.parametrize(("said", "seconds"), [({}, 30), ({"tcp_user_timeout": 7_000}, 7)])
-def test_a_connection_over_which_nothing_comes_any_more_is_given_up_after_half_a_minute_or_as_the_url_says(
+def test_a_silent_connection_is_given_up_after_30_seconds_or_as_the_url_says(
     url: str, said: dict[str, int], seconds: int
 ) -> None:
     """A network that swallows packets cannot be made here; what the kernel was told to do about it can be seen."""
@@ -540,7 +538,7 @@ def test_a_connection_over_which_nothing_comes_any_more_is_given_up_after_half_a
         assert idle + interval * count == 30
 
 
-def test_a_statement_that_the_server_cannot_finish_is_not_called_an_unreachable_server(flow: Flow) -> None:
+def test_a_statement_timeout_is_not_reported_as_an_unreachable_server(flow: Flow) -> None:
     impatient = of(flow.url, options="-c statement_timeout=500")
     with flow.psql.transaction():
         flow.type("lock table dataflow.dataset in access exclusive mode")
@@ -550,7 +548,7 @@ def test_a_statement_that_the_server_cannot_finish_is_not_called_an_unreachable_
     assert "reached" not in str(canceled.value)
 
 
-def test_what_is_more_than_the_server_can_take_is_not_called_an_unreachable_server(flow: Flow) -> None:
+def test_a_server_limit_is_not_reported_as_an_unreachable_server(flow: Flow) -> None:
     flow.register("load: -> raw")
     held = claim(flow.ledger, "load", "1")
     manifest = flow.manifest(held)
@@ -561,7 +559,7 @@ def test_what_is_more_than_the_server_can_take_is_not_called_an_unreachable_serv
     assert publish(flow.ledger, held, manifest).version == 1
 
 
-def test_connections_that_are_all_busy_are_not_called_an_unreachable_server(url: str) -> None:
+def test_an_exhausted_pool_is_not_reported_as_an_unreachable_server(url: str) -> None:
     with Ledger(url, connections=1, patience=timedelta(milliseconds=100)) as ledger:
         with ledger.statement(), pytest.raises(OpenDataFlowError, match=r"busy|in use") as busy:
             heal(ledger)
@@ -580,7 +578,7 @@ def test_connections_that_are_all_busy_are_not_called_an_unreachable_server(url:
     ],
     ids=["bad percent", "space", "slash", "open quote", "no url"],
 )
-def test_an_unreadable_url_is_an_error_that_does_not_repeat_it(url: str) -> None:
+def test_an_unreadable_url_is_not_repeated_in_the_error(url: str) -> None:
     with pytest.raises(OpenDataFlowError) as refused:
         Ledger(url)
     assert "s3cr" not in "".join(traceback.format_exception(refused.value))
@@ -604,7 +602,7 @@ NEEDS_THE_SCHEMA: dict[str, Callable[[Ledger], object]] = {
 }
 
 
-def test_every_verb_on_a_database_without_the_schema_says_how_to_install_it(empty_url: str) -> None:
+def test_without_the_schema_every_verb_says_how_to_install_it(empty_url: str) -> None:
     with Ledger(empty_url) as ledger:
         for name, verb in NEEDS_THE_SCHEMA.items():
             with pytest.raises(SchemaMismatch, match="run: odf schema install") as missing:
@@ -614,7 +612,7 @@ def test_every_verb_on_a_database_without_the_schema_says_how_to_install_it(empt
         register(ledger, [], [])
 
 
-def test_a_schema_that_is_too_old_says_how_to_install_the_rest(empty_url: str, tmp_path: Path) -> None:
+def test_an_old_schema_is_an_error_that_says_how_to_upgrade(empty_url: str, tmp_path: Path) -> None:
     with Ledger(empty_url) as ledger, psycopg.connect(empty_url, autocommit=True) as psql:
         schema.install(ledger, upto="0006_triggers")
         flow = Flow(ledger=ledger, url=empty_url, psql=psql, root=tmp_path)

@@ -68,7 +68,7 @@ def test_every_claim_has_five_stored_yes_answers(flow: Flow) -> None:
     assert [answer.yes for answer in taken.verdict.answers] == [True] * 5
 
 
-def test_a_claim_by_name_of_a_chunk_whose_input_is_not_ready_says_so_with_all_five_answers(flow: Flow) -> None:
+def test_a_refused_claim_by_name_returns_all_five_answers(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
     with pytest.raises(NoGo) as refused:
         claim(flow.ledger, "clean", "1")
@@ -79,7 +79,7 @@ def test_a_claim_by_name_of_a_chunk_whose_input_is_not_ready_says_so_with_all_fi
     assert flow.status("tidy/1") == "ABSENT"
 
 
-def test_a_failed_chunk_waits_for_a_person_and_does_not_hold_back_the_later_ones(flow: Flow) -> None:
+def test_a_failed_chunk_waits_for_an_operator_and_does_not_block_later_ones(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1", "2"])
     (first,) = claim_next(flow.ledger, "load")
@@ -93,7 +93,7 @@ def test_a_failed_chunk_waits_for_a_person_and_does_not_hold_back_the_later_ones
     assert claim_next(flow.ledger, "load")[0].dataid == "1"
 
 
-def test_the_second_claim_of_a_chunk_says_locked(flow: Flow) -> None:
+def test_a_second_claim_of_a_chunk_is_locked(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1"])
     claim(flow.ledger, "load", "1")
@@ -103,7 +103,7 @@ def test_the_second_claim_of_a_chunk_says_locked(flow: Flow) -> None:
     assert "RUNNING (job load" in str(refused.value)
 
 
-def test_many_names_get_their_claims_and_the_refused_their_verdicts(flow: Flow) -> None:
+def test_claims_by_name_return_claims_and_the_verdicts_of_refused_chunks(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1", "2", "3"])
     claim(flow.ledger, "load", "2")
@@ -131,7 +131,7 @@ ACTS_OF_A_HOLDER: dict[str, Callable[[Flow, Claim], object]] = {
 
 @pytest.mark.parametrize("act", ACTS_OF_A_HOLDER)
 @pytest.mark.parametrize("lost_by", ["a lease that ran out", "a typed RESUBMIT"])
-def test_a_writer_that_lost_its_claim_does_nothing_to_the_newer_one(flow: Flow, lost_by: str, act: str) -> None:
+def test_a_writer_that_lost_its_claim_cannot_touch_the_newer_one(flow: Flow, lost_by: str, act: str) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
     flow.produce("load", "1")
     stale = claim(flow.ledger, "clean", "1")
@@ -153,9 +153,7 @@ def test_a_writer_that_lost_its_claim_does_nothing_to_the_newer_one(flow: Flow, 
 @pytest.mark.parametrize(
     ("before", "after"), [("load: -> raw", "load: -> raw, extra"), ("load: -> raw, extra", "load: -> raw")]
 )
-def test_a_chunk_is_published_as_it_was_claimed_although_the_outputs_of_its_job_changed_meanwhile(
-    flow: Flow, before: str, after: str
-) -> None:
+def test_a_chunk_is_published_as_claimed_even_if_its_jobs_outputs_changed(flow: Flow, before: str, after: str) -> None:
     flow.register(before)
     taken = claim(flow.ledger, "load", "1")
     flow.register(after)
@@ -163,7 +161,7 @@ def test_a_chunk_is_published_as_it_was_claimed_although_the_outputs_of_its_job_
     assert {flow.status(f"{one}/1") for one in taken.outputs} == {"READY"}
 
 
-def test_of_many_manifests_the_good_are_published_and_the_others_come_back_with_what_is_wrong(flow: Flow) -> None:
+def test_publish_many_publishes_the_good_and_returns_errors_for_the_others(flow: Flow) -> None:
     flow.register("load: -> raw")
     first, second, third = claim_many(flow.ledger, "load", ["1", "2", "3"]).claims
     flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = '3'")
@@ -177,7 +175,7 @@ def test_of_many_manifests_the_good_are_published_and_the_others_come_back_with_
     assert flow.status("raw/2") == "RUNNING", "it can be published yet"
 
 
-def test_an_abandoned_chunk_runs_again_up_to_the_attempt_cap(flow: Flow) -> None:
+def test_an_abandoned_chunk_reruns_until_its_attempts_are_exhausted(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1"])
     for attempt in (1, 2, 3):
@@ -189,7 +187,7 @@ def test_an_abandoned_chunk_runs_again_up_to_the_attempt_cap(flow: Flow) -> None
     assert flow.chunk("raw/1").retries == 0, "a person's resubmit counts anew"
 
 
-def test_hold_refuses_everyone_and_unhold_gives_the_status_back(flow: Flow) -> None:
+def test_hold_blocks_every_claim_and_unhold_restores_the_status(flow: Flow) -> None:
     load, _ = flow.register("load: -> raw", "clean: raw -> tidy")
     flow.plan(load, ["1", "2"])
     flow.produce("load", "1")
@@ -204,7 +202,7 @@ def test_hold_refuses_everyone_and_unhold_gives_the_status_back(flow: Flow) -> N
     assert flow.runnable() == [("clean", "1"), ("load", "2")]
 
 
-def test_holding_a_running_chunk_takes_it_from_its_holder(flow: Flow) -> None:
+def test_holding_a_running_chunk_revokes_its_claim(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1"])
     taken = claim(flow.ledger, "load", "1")
@@ -224,7 +222,7 @@ def test_a_skipped_chunk_is_not_produced_and_its_consumers_wait(flow: Flow) -> N
     assert verdict.code is Code.DATA_NOT_READY
 
 
-def test_an_unknown_job_is_named(flow: Flow) -> None:
+def test_an_unknown_job_is_named_in_the_error(flow: Flow) -> None:
     for call in (
         lambda: claim_next(flow.ledger, "nobody"),
         lambda: claim(flow.ledger, "nobody", "1"),

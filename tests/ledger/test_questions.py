@@ -143,7 +143,7 @@ def file_of(flow: Flow, chunk: str) -> Path:
 # ---- READY
 
 
-def test_an_input_that_is_not_there_is_not_ready(flow: Flow) -> None:
+def test_a_missing_input_is_not_ready(flow: Flow) -> None:
     foreign_input(flow)
     assert_no(flow, "clean", "1", Code.DATA_NOT_READY, "raw/1 is not there", "run its producer")
 
@@ -151,7 +151,7 @@ def test_an_input_that_is_not_there_is_not_ready(flow: Flow) -> None:
 @pytest.mark.parametrize(
     "status", ["PENDING", "RUNNING", "FAILED", "RESUBMIT", "HOLD", "SKIPPED", "finished", "ready", ""]
 )
-def test_an_input_with_any_other_word_than_ready_is_not_ready(flow: Flow, status: str) -> None:
+def test_an_input_with_any_other_status_is_not_ready(flow: Flow, status: str) -> None:
     foreign_input(flow)
     flow.announce("raw/1", status)
     assert_no(
@@ -175,7 +175,7 @@ def test_an_input_that_a_second_producer_is_writing_is_not_ready(flow: Flow) -> 
     assert_go(flow, "clean", "1")
 
 
-def test_a_skipped_input_that_passes_lets_its_consumer_run_without_it(flow: Flow) -> None:
+def test_a_skipped_input_declared_as_passing_lets_its_consumer_run(flow: Flow) -> None:
     load, _ = flow.register(
         "load: -> raw", "clean: raw -> tidy", raw=replace(flow.dataset("raw"), skipped_input="passes")
     )
@@ -188,7 +188,7 @@ def test_a_skipped_input_that_passes_lets_its_consumer_run_without_it(flow: Flow
         assert [one.manifest_id for one in taken.inputs] == [None]
 
 
-def test_a_skipped_input_that_waits_does_not_let_its_consumer_run_on_the_version_before(flow: Flow) -> None:
+def test_a_skipped_input_never_lets_its_consumer_run_on_the_previous_version(flow: Flow) -> None:
     managed_input(flow, "1")
     skip(flow.ledger, [key("raw/1")], by="ada", reason="a holiday")
     assert_no(flow, "clean", "1", Code.DATA_NOT_READY, "raw/1 is SKIPPED", "a holiday")
@@ -233,7 +233,7 @@ def test_a_chunk_made_of_all_chunks_waits_for_each_of_them(flow: Flow) -> None:
     assert {str(one) for one in assert_go(flow, "total", "1").inputs} == {"codes/a", "codes/b"}
 
 
-def test_a_chunk_of_a_strictly_ordered_job_waits_for_its_turn(flow: Flow) -> None:
+def test_a_chunk_of_an_ordered_job_waits_for_its_turn(flow: Flow) -> None:
     (load,) = flow.register(job("load: -> raw", Policy(ordered=True)))
     flow.plan(load, ["9", "10"])
     first = claim(flow.ledger, "load", "9")
@@ -256,7 +256,7 @@ def one_at_a_time(flow: Flow, jobid: str) -> list[str]:
     return order
 
 
-def test_a_strictly_ordered_job_is_granted_one_chunk_at_a_time_although_the_earlier_one_came_later(flow: Flow) -> None:
+def test_an_ordered_job_runs_one_chunk_at_a_time_even_if_an_earlier_one_comes_late(flow: Flow) -> None:
     flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
     for dataid in ("10", "9", "2"):
         flow.produce("load", dataid)
@@ -265,14 +265,14 @@ def test_a_strictly_ordered_job_is_granted_one_chunk_at_a_time_although_the_earl
     assert one_at_a_time(flow, "clean") == ["2", "9", "10"]
 
 
-def test_a_strictly_ordered_job_that_was_planned_backwards_runs_forwards(flow: Flow) -> None:
+def test_an_ordered_job_planned_backwards_runs_forwards(flow: Flow) -> None:
     (load,) = flow.register(job("load: -> raw", Policy(ordered=True)))
     for dataid in ("10", "9", "2"):
         flow.plan(load, [dataid])
     assert one_at_a_time(flow, "load") == ["2", "9", "10"]
 
 
-def test_a_strictly_ordered_job_that_is_registered_after_its_inputs_runs_in_order(flow: Flow) -> None:
+def test_an_ordered_job_registered_after_its_inputs_runs_in_order(flow: Flow) -> None:
     flow.register("load: -> raw")
     for dataid in ("10", "9", "2"):
         flow.produce("load", dataid)
@@ -281,7 +281,7 @@ def test_a_strictly_ordered_job_that_is_registered_after_its_inputs_runs_in_orde
     assert one_at_a_time(flow, "clean") == ["2", "9", "10"]
 
 
-def test_a_resubmitted_chunk_of_a_strictly_ordered_job_goes_before_the_later_ones(flow: Flow) -> None:
+def test_a_resubmitted_chunk_of_an_ordered_job_runs_before_later_ones(flow: Flow) -> None:
     flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
     for dataid in ("1", "2"):
         flow.produce("load", dataid)
@@ -291,7 +291,7 @@ def test_a_resubmitted_chunk_of_a_strictly_ordered_job_goes_before_the_later_one
     assert one_at_a_time(flow, "clean") == ["1", "2"]
 
 
-def test_an_earlier_chunk_of_a_strictly_ordered_job_waits_for_the_one_that_runs(flow: Flow) -> None:
+def test_an_earlier_chunk_of_an_ordered_job_waits_for_the_running_one(flow: Flow) -> None:
     flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
     flow.produce("load", "2")
     running = claim(flow.ledger, "clean", "2")
@@ -301,7 +301,7 @@ def test_an_earlier_chunk_of_a_strictly_ordered_job_waits_for_the_one_that_runs(
     assert_go(flow, "clean", "1")
 
 
-def test_of_many_names_of_a_strictly_ordered_job_the_first_is_claimed_and_the_others_are_refused(flow: Flow) -> None:
+def test_an_ordered_job_claimed_by_several_names_gets_only_the_first(flow: Flow) -> None:
     flow.register(job("load: -> raw", Policy(ordered=True)))
     found = claim_many(flow.ledger, "load", ["10", "9"])
     assert [one.dataid for one in found.claims] == ["9"]
@@ -317,7 +317,7 @@ def date_in(zone: str, days: int = 0) -> str:
 
 
 @pytest.mark.parametrize(("zone", "elsewhere"), [(EARLIEST, LATEST), (LATEST, EARLIEST)])
-def test_today_is_ready_by_itself_for_the_date_of_its_time_zone_alone(flow: Flow, zone: str, elsewhere: str) -> None:
+def test_today_is_ready_only_for_the_current_date_in_its_time_zone(flow: Flow, zone: str, elsewhere: str) -> None:
     flow.register("daily: today -> report", today=replace(external("today"), timezone=zone))
     flow.announce(f"today/{date_in(elsewhere)}")
     verdict = ask_and_claim(flow, "daily", date_in(elsewhere))
@@ -363,7 +363,7 @@ def test_a_pointer_to_an_older_version_is_wrong_data(flow: Flow) -> None:
 
 
 @pytest.mark.parametrize("other", ["another dataid", "another DataSet", "nothing"])
-def test_a_pointer_to_what_is_not_its_own_manifest_is_wrong_data(flow: Flow, other: str) -> None:
+def test_a_pointer_to_another_chunks_manifest_is_wrong_data(flow: Flow, other: str) -> None:
     load, more, _ = flow.register("load: -> raw", "more: -> else", "clean: raw -> tidy")
     flow.plan(load, ["1", "2"])
     flow.plan(more, ["1"])
@@ -383,7 +383,7 @@ def test_a_pointer_to_what_is_not_its_own_manifest_is_wrong_data(flow: Flow, oth
     )
 
 
-def test_a_schema_that_is_not_the_declared_one_is_wrong_data(flow: Flow) -> None:
+def test_a_schema_other_than_the_declared_one_is_wrong_data(flow: Flow) -> None:
     old, new = (replace(flow.dataset("raw"), schema_hash=one) for one in ("old-hash", "new-hash"))
     load, _ = flow.register("load: -> raw", "clean: raw -> tidy", raw=old)
     flow.plan(load, ["1"])
@@ -397,7 +397,7 @@ def test_a_schema_that_is_not_the_declared_one_is_wrong_data(flow: Flow) -> None
     assert_go(flow, "clean", "1")
 
 
-def test_yesterdays_file_again_is_wrong_data_until_the_other_chunk_is_published_anew(flow: Flow) -> None:
+def test_yesterdays_file_again_is_wrong_data_until_the_other_chunk_changes(flow: Flow) -> None:
     load, _ = flow.register("load: -> raw", "clean: raw -> tidy")
     flow.plan(load, ["2024-01-01", "2024-01-02"])
     flow.produce("load", "2024-01-01", content="the same")
@@ -416,7 +416,7 @@ def test_yesterdays_file_again_is_wrong_data_until_the_other_chunk_is_published_
     assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["2024-01-01", "2024-01-02"]
 
 
-def test_the_same_content_again_is_right_where_the_dataset_allows_repeats(flow: Flow) -> None:
+def test_repeated_content_is_right_where_the_dataset_allows_repeats(flow: Flow) -> None:
     load, _ = flow.register("load: -> raw", "clean: raw -> tidy", raw=replace(flow.dataset("raw"), repeats=True))
     flow.plan(load, ["1", "2"])
     for dataid in ("1", "2"):
@@ -432,7 +432,7 @@ def test_the_same_content_in_a_new_version_of_the_same_chunk_is_right(flow: Flow
     assert_go(flow, "clean", "1")
 
 
-def test_an_input_made_from_an_older_version_is_out_of_date_until_it_is_resubmitted(flow: Flow) -> None:
+def test_an_input_made_from_an_old_version_is_stale_until_resubmitted(flow: Flow) -> None:
     load, _, _ = flow.register("load: -> raw", "clean: raw -> tidy", "report: tidy -> pages")
     flow.plan(load, ["1"])
     flow.produce("load", "1")
@@ -450,7 +450,7 @@ def test_an_input_made_from_an_older_version_is_out_of_date_until_it_is_resubmit
     assert_go(flow, "report", "1")
 
 
-def test_an_input_made_from_foreign_data_is_out_of_date_when_that_gets_its_first_version(flow: Flow) -> None:
+def test_an_input_made_from_foreign_data_is_stale_once_that_has_a_version(flow: Flow) -> None:
     flow.register(
         "load: -> raw",
         "clean: raw -> tidy",
@@ -465,7 +465,7 @@ def test_an_input_made_from_foreign_data_is_out_of_date_when_that_gets_its_first
     assert_go(flow, "report", "1")
 
 
-def test_an_out_of_date_chunk_is_healed_by_itself_where_its_job_cascades(flow: Flow) -> None:
+def test_a_stale_chunk_is_rebuilt_automatically_if_its_job_cascades(flow: Flow) -> None:
     load, _, _ = flow.register("load: -> raw", job("clean: raw -> tidy", Policy(cascade=True)), "report: tidy -> pages")
     flow.plan(load, ["1"])
     flow.produce("load", "1")
@@ -477,7 +477,7 @@ def test_an_out_of_date_chunk_is_healed_by_itself_where_its_job_cascades(flow: F
     assert_go(flow, "report", "1")
 
 
-def test_resubmit_downstream_heals_all_that_was_made_from_a_chunk(flow: Flow) -> None:
+def test_resubmit_downstream_rebuilds_everything_made_from_a_chunk(flow: Flow) -> None:
     load, _, days, total = flow.register(
         "load: -> raw",
         "clean: raw -> tidy",
@@ -500,7 +500,7 @@ def test_resubmit_downstream_heals_all_that_was_made_from_a_chunk(flow: Flow) ->
         flow.publish(taken)
 
 
-def test_an_input_made_from_data_that_a_foreign_client_has_replaced_is_out_of_date(flow: Flow) -> None:
+def test_an_input_made_from_data_a_foreign_client_replaced_is_stale(flow: Flow) -> None:
     load, _, _ = flow.register(
         "load: -> raw",
         "clean: raw -> tidy",
@@ -515,7 +515,7 @@ def test_an_input_made_from_data_that_a_foreign_client_has_replaced_is_out_of_da
     assert_no(flow, "report", "1", Code.WRONG_DATA, "tidy/1 is out of date: made from raw/1 version 1", "resubmit")
 
 
-def test_an_input_with_two_producers_does_not_make_what_was_made_from_it_out_of_date(flow: Flow) -> None:
+def test_an_input_with_two_producers_does_not_make_its_consumers_stale(flow: Flow) -> None:
     load, _, _ = flow.register(
         "load: -> raw",
         "clean: raw -> tidy",
@@ -534,7 +534,7 @@ def announced(flow: Flow, dataid: str, content: str) -> None:
     announce(flow.ledger, "raw", [dataid], by="ada", manifests={DataId(dataid): place})
 
 
-def test_the_same_content_announced_again_is_wrong_data_also_for_what_waits_already(flow: Flow) -> None:
+def test_repeated_announced_content_is_wrong_data_for_waiting_chunks_too(flow: Flow) -> None:
     foreign_input(flow)
     announced(flow, "1", "same")
     announced(flow, "2", "same")
@@ -542,7 +542,7 @@ def test_the_same_content_announced_again_is_wrong_data_also_for_what_waits_alre
     assert_no(flow, "clean", "1", Code.WRONG_DATA, "raw/1 has the same content as raw/2")
 
 
-def test_a_repeated_chunk_is_right_when_the_row_of_the_other_is_deleted(flow: Flow) -> None:
+def test_a_repeated_chunk_is_right_once_the_other_row_is_deleted(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
     flow.produce("load", "1", "same")
     flow.produce("load", "2", "same")
@@ -552,9 +552,7 @@ def test_a_repeated_chunk_is_right_when_the_row_of_the_other_is_deleted(flow: Fl
 
 
 @pytest.mark.parametrize("with_a_version", [True, False])
-def test_what_was_made_from_a_row_that_was_deleted_and_came_back_is_out_of_date(
-    flow: Flow, with_a_version: bool
-) -> None:
+def test_a_chunk_made_from_a_row_that_was_deleted_and_recreated_is_stale(flow: Flow, with_a_version: bool) -> None:
     flow.register("clean: raw -> tidy", "total: tidy -> sums", raw=external("raw"))
     announced(flow, "1", "old")
     flow.produce("clean", "1")
@@ -568,7 +566,7 @@ def test_what_was_made_from_a_row_that_was_deleted_and_came_back_is_out_of_date(
     assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is out of date: made from raw/1 version 1")
 
 
-def test_a_chunk_made_without_its_skipped_input_is_not_out_of_date(flow: Flow) -> None:
+def test_a_chunk_made_without_its_skipped_input_is_not_stale(flow: Flow) -> None:
     passes = replace(flow.dataset("raw"), skipped_input="passes")
     flow.register("load: -> raw", job("clean: raw -> tidy", Policy(cascade=True)), "total: tidy -> sums", raw=passes)
     flow.produce("load", "1")
@@ -579,7 +577,7 @@ def test_a_chunk_made_without_its_skipped_input_is_not_out_of_date(flow: Flow) -
     assert_go(flow, "total", "1")
 
 
-def test_a_chunk_made_without_an_input_that_is_skipped_no_more_is_out_of_date(flow: Flow) -> None:
+def test_a_chunk_made_without_an_input_is_stale_once_that_is_no_longer_skipped(flow: Flow) -> None:
     passes = replace(flow.dataset("raw"), skipped_input="passes")
     flow.register("load: -> raw", "clean: raw -> tidy", "total: tidy -> sums", raw=passes)
     flow.produce("load", "1")
@@ -603,7 +601,7 @@ def test_an_unregistered_dataset_is_wrong_data(flow: Flow) -> None:
     assert_go(flow, "clean", "1")
 
 
-def test_a_job_that_plain_sql_made_without_an_output_cannot_run(flow: Flow) -> None:
+def test_a_job_registered_in_sql_without_an_output_cannot_run(flow: Flow) -> None:
     flow.type("insert into dataflow.dataset (datasetid) values ('raw')")
     flow.type("insert into dataflow.job (jobid, itemtype, datasetid) values ('clean', 'IN', 'raw')")
     flow.announce("raw/1")
@@ -611,7 +609,7 @@ def test_a_job_that_plain_sql_made_without_an_output_cannot_run(flow: Flow) -> N
 
 
 @pytest.mark.parametrize("gone", ["raw", "tidy"])
-def test_a_dataset_that_was_registered_and_is_no_more_is_wrong_data(flow: Flow, gone: str) -> None:
+def test_a_dataset_that_is_no_longer_registered_is_wrong_data(flow: Flow, gone: str) -> None:
     foreign_input(flow)
     flow.announce("raw/1")
     assert flow.runnable() == [("clean", "1")]
@@ -619,7 +617,7 @@ def test_a_dataset_that_was_registered_and_is_no_more_is_wrong_data(flow: Flow, 
     assert_no(flow, "clean", "1", Code.WRONG_DATA, f"DataSet {gone} is not registered; register it")
 
 
-def test_a_chunk_of_a_strictly_ordered_job_that_lost_its_turn_waits_whatever_else_is_wrong_with_it(flow: Flow) -> None:
+def test_a_chunk_of_an_ordered_job_without_its_turn_waits_whatever_else_is_wrong(flow: Flow) -> None:
     flow.register("load: -> raw", job("post: raw -> books", Policy(ordered=True)))
     for dataid in ("3", "2"):
         flow.produce("load", dataid, "the same")
@@ -629,7 +627,7 @@ def test_a_chunk_of_a_strictly_ordered_job_that_lost_its_turn_waits_whatever_els
     assert_invariants(flow.psql)
 
 
-def test_a_job_that_has_become_strictly_ordered_is_so_at_once(flow: Flow) -> None:
+def test_a_job_that_becomes_ordered_is_ordered_at_once(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["9", "10"])
     first = claim(flow.ledger, "load", "9")
@@ -639,7 +637,7 @@ def test_a_job_that_has_become_strictly_ordered_is_so_at_once(flow: Flow) -> Non
     assert_go(flow, "load", "10")
 
 
-def test_a_job_that_is_strictly_ordered_no_more_is_so_at_once(flow: Flow) -> None:
+def test_a_job_that_stops_being_ordered_is_unordered_at_once(flow: Flow) -> None:
     (load,) = flow.register(job("load: -> raw", Policy(ordered=True)))
     flow.plan(load, ["9", "10"])
     claim(flow.ledger, "load", "9")
@@ -647,7 +645,7 @@ def test_a_job_that_is_strictly_ordered_no_more_is_so_at_once(flow: Flow) -> Non
     assert [one.dataid for one in claim_next(flow.ledger, "load", 10)] == ["10"]
 
 
-def test_an_input_that_was_listed_by_hand_is_waited_for(flow: Flow) -> None:
+def test_a_chunk_waits_for_an_input_listed_by_hand(flow: Flow) -> None:
     (days,) = flow.register(job("days: hours -> dates", hours=ListedChunks(lambda _: ["1"])), hours=external("hours"))
     flow.announce("hours/1")
     flow.plan(days, ["a"])
@@ -681,7 +679,7 @@ def test_a_version_outside_of_its_root_is_misplaced(flow: Flow, folder: str) -> 
     assert_go(flow, "clean", "1")
 
 
-def test_a_missing_file_is_misplaced_until_it_is_back_and_heal_asks_again(flow: Flow) -> None:
+def test_a_missing_file_is_misplaced_until_it_is_back_and_heal_has_run(flow: Flow) -> None:
     managed_input(flow, "1")
     file = file_of(flow, "raw/1")
     content = file.read_bytes()
@@ -711,14 +709,14 @@ def test_a_file_of_another_size_is_misplaced(flow: Flow) -> None:
     )
 
 
-def test_a_misplaced_chunk_does_not_hold_back_its_neighbours(flow: Flow) -> None:
+def test_a_misplaced_chunk_does_not_block_its_neighbours(flow: Flow) -> None:
     managed_input(flow, "1", "2", "3")
     file_of(flow, "raw/2").unlink()
     assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1", "3"]
     assert [one.code for one in stored_verdicts(flow, "clean", "2")] == [Code.INVALID_PATH]
 
 
-def test_many_names_get_their_claims_although_one_is_misplaced(flow: Flow) -> None:
+def test_one_misplaced_chunk_does_not_stop_the_other_claims_by_name(flow: Flow) -> None:
     managed_input(flow, "1", "2", "3")
     file_of(flow, "raw/2").unlink()
     found = claim_many(flow.ledger, "clean", ["1", "2", "3"])
@@ -729,7 +727,7 @@ def test_many_names_get_their_claims_although_one_is_misplaced(flow: Flow) -> No
 # ---- VALID
 
 
-def test_what_a_foreign_client_made_ready_is_refused_where_the_dataset_says_so(flow: Flow) -> None:
+def test_foreign_ready_data_is_refused_where_the_dataset_refuses_it(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", raw=replace(external("raw"), foreign_ready="refused"))
     flow.announce("raw/1")
     assert_no(
@@ -743,7 +741,7 @@ def test_what_a_foreign_client_made_ready_is_refused_where_the_dataset_says_so(f
 
 
 @pytest.mark.parametrize("managed", [False, True])
-def test_what_a_foreign_client_made_ready_is_trusted_where_the_dataset_says_so(flow: Flow, managed: bool) -> None:
+def test_foreign_ready_data_is_trusted_where_the_dataset_trusts_it(flow: Flow, managed: bool) -> None:
     raw = flow.dataset("raw") if managed else external("raw")
     flow.register("clean: raw -> tidy", raw=replace(raw, foreign_ready="trusted"))
     flow.announce("raw/1")
@@ -753,7 +751,7 @@ def test_what_a_foreign_client_made_ready_is_trusted_where_the_dataset_says_so(f
 
 
 @pytest.mark.parametrize("before", ["RESUBMIT", "FAILED", "RUNNING"])
-def test_a_ready_typed_by_hand_on_a_managed_chunk_does_not_pass_for_the_version_before(flow: Flow, before: str) -> None:
+def test_ready_typed_on_a_managed_chunk_does_not_reuse_the_previous_version(flow: Flow, before: str) -> None:
     managed_input(flow, "1")
     if before == "RUNNING":
         resubmit(flow.ledger, [key("raw/1")], by="ada")
@@ -786,7 +784,7 @@ def test_a_version_with_a_failed_check_is_not_validated(flow: Flow) -> None:
 
 @pytest.mark.parametrize("holder", ["clean", "another job"])
 @pytest.mark.parametrize("status", ["RUNNING", "READY", "FAILED", "HOLD", "SKIPPED", "finished", "resubmit"])
-def test_an_output_that_is_not_free_is_locked_whoever_holds_it(flow: Flow, status: str, holder: str) -> None:
+def test_an_output_that_is_not_free_is_locked_whatever_holds_it(flow: Flow, status: str, holder: str) -> None:
     foreign_input(flow)
     flow.announce("raw/1")
     flow.announce("tidy/1", status, jobid=holder)
@@ -819,7 +817,7 @@ def test_an_output_that_is_pending_or_resubmitted_is_free(flow: Flow, status: st
     assert_go(flow, "clean", "1")
 
 
-def test_one_locked_output_of_two_locks_the_claim_of_both(flow: Flow) -> None:
+def test_one_locked_output_locks_the_claim_of_both(flow: Flow) -> None:
     flow.register("clean: raw -> tidy, bad", raw=external("raw"))
     flow.announce("raw/1")
     flow.announce("bad/1", "RUNNING")
@@ -827,7 +825,7 @@ def test_one_locked_output_of_two_locks_the_claim_of_both(flow: Flow) -> None:
     assert flow.status("tidy/1") == "ABSENT"
 
 
-def test_a_job_that_reads_the_input_already_is_locked(flow: Flow) -> None:
+def test_a_job_that_is_already_reading_the_input_is_locked(flow: Flow) -> None:
     foreign_input(flow)
     flow.announce("raw/1")
     flow.type("insert into dataflow.datastatus values ('raw', 'clean', '1', 'IN', 'RUNNING', now())")
@@ -836,7 +834,7 @@ def test_a_job_that_reads_the_input_already_is_locked(flow: Flow) -> None:
     assert [one.dataid for one in claim_next(flow.ledger, "clean")] == ["1"]
 
 
-def test_an_input_lock_is_for_its_own_job_alone(flow: Flow) -> None:
+def test_an_input_lock_blocks_only_its_own_job(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", "count: raw -> counts", raw=external("raw"))
     flow.announce("raw/1")
     assert_go(flow, "clean", "1")
@@ -844,7 +842,7 @@ def test_an_input_lock_is_for_its_own_job_alone(flow: Flow) -> None:
     assert flow.in_rows() == [("raw", "clean", "1"), ("raw", "count", "1")]
 
 
-def test_a_producer_may_run_again_while_a_consumer_reads_its_pinned_version(flow: Flow) -> None:
+def test_a_producer_may_rerun_while_a_consumer_reads_its_pinned_version(flow: Flow) -> None:
     managed_input(flow, "1")
     reader = claim(flow.ledger, "clean", "1")
     publish_anew(flow, "raw/1", "load")
@@ -852,7 +850,7 @@ def test_a_producer_may_run_again_while_a_consumer_reads_its_pinned_version(flow
     flow.publish(reader)
 
 
-def test_a_producer_may_not_run_again_while_a_foreign_consumer_reads_in_place(flow: Flow) -> None:
+def test_a_producer_may_not_rerun_while_a_foreign_consumer_reads_in_place(flow: Flow) -> None:
     managed_input(flow, "1")
     flow.type("insert into dataflow.datastatus values ('raw', 'foreign', '1', 'IN', 'RUNNING', now())")
     resubmit(flow.ledger, [key("raw/1")], by="ada")
@@ -861,7 +859,7 @@ def test_a_producer_may_not_run_again_while_a_foreign_consumer_reads_in_place(fl
     assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"], "asked again without anybody's help"
 
 
-def test_a_producer_may_not_run_again_while_our_consumer_reads_what_has_no_manifest(flow: Flow) -> None:
+def test_a_producer_may_not_rerun_while_a_consumer_reads_without_a_manifest(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", raw=replace(flow.dataset("raw"), foreign_ready="trusted"))
     flow.announce("raw/1", jobid="load")
     reader = claim(flow.ledger, "clean", "1")
@@ -871,7 +869,7 @@ def test_a_producer_may_not_run_again_while_our_consumer_reads_what_has_no_manif
     assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"]
 
 
-def test_a_producer_may_not_run_again_while_our_consumer_reads_what_has_no_place_of_its_own(flow: Flow) -> None:
+def test_a_producer_may_not_rerun_while_a_consumer_reads_a_shared_location(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
     publish(flow.ledger, claim(flow.ledger, "load", "1"), NewManifest(location=ELSEWHERE))
     reader = claim(flow.ledger, "clean", "1")
@@ -883,7 +881,7 @@ def test_a_producer_may_not_run_again_while_our_consumer_reads_what_has_no_place
     assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"]
 
 
-def test_a_version_is_not_published_in_the_place_of_another_one(flow: Flow) -> None:
+def test_a_version_is_not_published_over_another_one(flow: Flow) -> None:
     managed_input(flow, "1")
     old = file_of(flow, "raw/1").parent
     resubmit(flow.ledger, [key("raw/1")], by="ada")
@@ -896,7 +894,7 @@ def test_a_version_is_not_published_in_the_place_of_another_one(flow: Flow) -> N
 
 @pytest.mark.parametrize("of_its_own", ["a row of its own", "none"])
 @pytest.mark.parametrize("status", ["PENDING", "RESUBMIT"])
-def test_a_claim_takes_over_what_another_job_has_left_of_its_output(flow: Flow, status: str, of_its_own: str) -> None:
+def test_a_claim_takes_over_rows_that_another_job_left_of_its_output(flow: Flow, status: str, of_its_own: str) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
     announced_by_another = "insert into dataflow.datastatus values ('raw', 'other', '1', 'OUT', %s, now())"
     if of_its_own != "none":
@@ -909,7 +907,7 @@ def test_a_claim_takes_over_what_another_job_has_left_of_its_output(flow: Flow, 
     assert_go(flow, "clean", "1")
 
 
-def test_the_version_that_a_claim_takes_over_stays_until_there_is_a_new_one(flow: Flow) -> None:
+def test_a_version_taken_over_by_a_claim_stays_until_the_next_publish(flow: Flow) -> None:
     foreign_input(flow)
     announced(flow, "1", "old")
     flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
@@ -918,7 +916,7 @@ def test_the_version_that_a_claim_takes_over_stays_until_there_is_a_new_one(flow
     assert [(one.jobid, one.status, one.version) for one in rows_of(flow, "raw/1")] == [("load", "FAILED", 1)]
 
 
-def test_a_forced_claim_takes_over_what_another_job_has_left_of_its_output(flow: Flow) -> None:
+def test_a_forced_claim_takes_over_rows_that_another_job_left(flow: Flow) -> None:
     flow.register("load: -> raw", raw=external("raw"))
     flow.announce("raw/1", "READY", "other")
     flow.publish(force(flow.ledger, "load", "1", by="ada"))
@@ -931,9 +929,7 @@ def rows_of(flow: Flow, chunk: str) -> list[chunks.Chunk]:
 
 
 @pytest.mark.parametrize("mapping", [ALL, ListedChunks(lambda _: ["shared"])])
-def test_two_chunks_of_a_job_share_an_input_that_stays_locked_until_the_last_one_ends(
-    flow: Flow, mapping: ListedChunks
-) -> None:
+def test_a_shared_input_stays_locked_until_the_last_of_its_readers_ends(flow: Flow, mapping: ListedChunks) -> None:
     load, report = flow.register("load: -> codes", job("report: codes -> pages", codes=mapping))
     flow.plan(load, ["shared"])
     flow.produce("load", "shared")
@@ -949,7 +945,7 @@ def test_two_chunks_of_a_job_share_an_input_that_stays_locked_until_the_last_one
     assert flow.in_rows() == []
 
 
-def test_an_input_lock_goes_with_its_claim_although_the_chunk_was_planned_otherwise_meanwhile(flow: Flow) -> None:
+def test_an_input_lock_ends_with_its_claim_even_if_the_chunk_was_replanned(flow: Flow) -> None:
     wanted = ["a"]
     load, report = flow.register(
         "load: -> codes", job("report: codes -> pages", codes=ListedChunks(lambda _: list(wanted)))
@@ -965,7 +961,7 @@ def test_an_input_lock_goes_with_its_claim_although_the_chunk_was_planned_otherw
     assert flow.in_rows() == []
 
 
-def test_an_input_lock_goes_with_its_claim_although_the_inputs_row_was_deleted_meanwhile(flow: Flow) -> None:
+def test_an_input_lock_ends_with_its_claim_even_if_the_input_row_was_deleted(flow: Flow) -> None:
     load, report = flow.register("load: -> codes", job("report: codes -> pages", codes=ALL))
     flow.plan(load, ["a", "b"])
     for dataid in ("a", "b"):
@@ -977,7 +973,7 @@ def test_an_input_lock_goes_with_its_claim_although_the_inputs_row_was_deleted_m
     assert flow.in_rows() == []
 
 
-def test_heal_leaves_the_input_lock_of_a_chunk_that_was_planned_otherwise_while_it_runs(flow: Flow) -> None:
+def test_heal_keeps_the_input_lock_of_a_running_chunk_that_was_replanned(flow: Flow) -> None:
     wanted = ["a"]
     _, report = flow.register(
         "load: -> codes", job("report: codes -> pages", codes=ListedChunks(lambda _: list(wanted)))
@@ -993,7 +989,7 @@ def test_heal_leaves_the_input_lock_of_a_chunk_that_was_planned_otherwise_while_
     flow.publish(taken)
 
 
-def test_an_input_that_the_job_has_no_more_is_not_waited_for_although_it_is_listed(flow: Flow) -> None:
+def test_a_listed_input_that_the_job_no_longer_has_is_ignored(flow: Flow) -> None:
     hours, codes = ListedChunks(lambda _: ["h"]), ListedChunks(lambda _: ["c"])
     both = job("days: hours, codes -> dates", hours=hours, codes=codes)
     (days,) = flow.register(both, hours=external("hours"), codes=external("codes"))
@@ -1004,7 +1000,7 @@ def test_an_input_that_the_job_has_no_more_is_not_waited_for_although_it_is_list
     assert {str(one) for one in assert_go(flow, "days", "1").inputs} == {"hours/h"}
 
 
-def test_chunks_that_a_registration_makes_runnable_are_told_of_and_have_their_answers(flow: Flow) -> None:
+def test_chunks_made_runnable_by_a_registration_are_notified_with_answers(flow: Flow) -> None:
     flow.register("load: -> raw")
     for dataid, content in (("1", "same"), ("2", "same"), ("3", None)):
         flow.produce("load", dataid, content)
@@ -1058,7 +1054,7 @@ NOT_ONE = '{"kind": "static", "keys": ["2"]}'
         ("insert into dataflow.runnable (jobid, dataid, sort_key) values ('total', '1', '')", {"1": None, "2": None}),
     ],
 )
-def test_a_publication_gives_its_consumers_the_answers_that_asking_gives(
+def test_a_publish_gives_its_consumers_the_same_answers_as_the_gate(
     flow: Flow, before: str, codes: dict[str, str | None]
 ) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", "total: tidy -> sums")
@@ -1078,7 +1074,7 @@ def test_a_publication_gives_its_consumers_the_answers_that_asking_gives(
     assert_invariants(flow.psql)
 
 
-def test_chunks_of_several_jobs_that_are_published_together_are_told_to_the_consumers_of_each(flow: Flow) -> None:
+def test_publishing_chunks_of_several_jobs_notifies_the_consumers_of_each(flow: Flow) -> None:
     flow.register("load: -> raw", "look: -> codes", "clean: raw -> tidy", "index: codes -> pages")
     taken = [claim(flow.ledger, jobid, dataid) for jobid in ("load", "look") for dataid in ("1", "2")]
     publish_many(flow.ledger, [Made(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
@@ -1086,7 +1082,7 @@ def test_chunks_of_several_jobs_that_are_published_together_are_told_to_the_cons
     assert_invariants(flow.psql)
 
 
-def test_the_outputs_of_a_claim_of_which_only_one_is_published_are_made_again_together(flow: Flow) -> None:
+def test_outputs_of_a_partly_published_claim_are_remade_together(flow: Flow) -> None:
     flow.register("split: -> left, right", "count: left -> sums")
     taken = claim(flow.ledger, "split", "1")
     half = replace(taken, outputs=(DatasetId("left"),))
@@ -1096,7 +1092,7 @@ def test_the_outputs_of_a_claim_of_which_only_one_is_published_are_made_again_to
     assert_invariants(flow.psql)
 
 
-def test_a_failed_check_that_only_the_ledger_is_told_of_is_not_validated(flow: Flow) -> None:
+def test_a_failed_check_recorded_only_in_the_ledger_is_not_validated(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
     taken = claim(flow.ledger, "load", "1")
     wrong = replace(flow.manifest(taken), checks=(CheckResult(name="rows", passed=False),))
@@ -1106,7 +1102,7 @@ def test_a_failed_check_that_only_the_ledger_is_told_of_is_not_validated(flow: F
     assert_invariants(flow.psql)
 
 
-def test_two_chunks_of_the_same_content_that_are_published_together_are_both_wrong_data(flow: Flow) -> None:
+def test_two_chunks_published_together_with_equal_content_are_both_wrong_data(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
     taken = claim_many(flow.ledger, "load", ["1", "2", "3"]).claims
     contents = {"1": "same", "2": "same", "3": "another"}
@@ -1125,7 +1121,7 @@ def test_two_chunks_of_the_same_content_that_are_published_together_are_both_wro
 # ---- the answers
 
 
-def test_every_question_is_answered_although_the_first_is_a_no(flow: Flow) -> None:
+def test_every_question_is_answered_even_if_the_first_answer_is_no(flow: Flow) -> None:
     flow.register(
         "clean: raw, codes -> tidy",
         raw=replace(external("raw"), foreign_ready="refused", partitions=daily("2024-01-01")),
@@ -1153,7 +1149,7 @@ def test_the_evidence_of_a_verdict_is_stored_with_it(flow: Flow) -> None:
     assert abs(kept.asked - datetime.now(UTC)) < timedelta(minutes=5)
 
 
-def test_a_no_that_stays_the_same_is_stored_once_and_a_changed_one_again(flow: Flow) -> None:
+def test_an_unchanged_no_is_stored_once_and_a_changed_one_again(flow: Flow) -> None:
     foreign_input(flow)
     for _ in range(3):
         assert_no(flow, "clean", "1", Code.DATA_NOT_READY)
@@ -1167,13 +1163,13 @@ def test_a_no_that_stays_the_same_is_stored_once_and_a_changed_one_again(flow: F
     assert [one.claim_id for one in stored_verdicts(flow, "clean", "1")] == [None, None, taken.claim_id]
 
 
-def test_the_answers_come_in_the_order_in_which_the_chunks_were_given(flow: Flow) -> None:
+def test_answers_come_in_the_order_of_the_given_chunks(flow: Flow) -> None:
     foreign_input(flow)
     wanted = ["10", "9", "b", "a"]
     assert [one.dataid for one in gate(flow.ledger, "clean", wanted)] == wanted
 
 
-def test_a_chunk_that_is_given_twice_is_answered_twice_and_stored_once(flow: Flow) -> None:
+def test_a_chunk_given_twice_is_answered_twice_and_stored_once(flow: Flow) -> None:
     foreign_input(flow)
     assert [one.dataid for one in gate(flow.ledger, "clean", ["9", "9"])] == ["9", "9"]
     assert len(stored_verdicts(flow, "clean", "9")) == 1
@@ -1197,7 +1193,7 @@ def test_an_operator_cannot_change_a_stored_answer(flow: Flow, statement: str) -
     assert len(stored_verdicts(flow, "clean", "1")) == 1
 
 
-def test_no_claim_can_be_stored_with_a_no(flow: Flow) -> None:
+def test_a_claim_cannot_be_stored_with_a_no(flow: Flow) -> None:
     with pytest.raises(psycopg.errors.CheckViolation, match="a_claim_has_five_yes"):
         flow.type(
             "insert into dataflow.verdict (jobid, dataid, claim_id, safe) values ('clean', '1', 7, 'it is locked')"

@@ -175,7 +175,9 @@ def _claim_by_name(barrier: Barrier, url: str, names: Sequence[str]) -> list[str
 
 @pytest.mark.parametrize("planned", [True, False])
 @pytest.mark.parametrize("outputs", ["raw", "left, right"])
-def test_two_claims_by_name_at_once_one_wins_the_other_says_locked(flow: Flow, planned: bool, outputs: str) -> None:
+def test_of_two_concurrent_claims_by_name_one_wins_and_the_other_is_locked(
+    flow: Flow, planned: bool, outputs: str
+) -> None:
     (load,) = flow.register(f"load: -> {outputs}")
     names = [str(n) for n in range(40)]
     if planned:
@@ -196,7 +198,7 @@ def _claim_many_by_name(barrier: Barrier, url: str, rounds: Sequence[Sequence[st
         return said
 
 
-def test_many_names_wanted_in_opposite_orders_are_each_claimed_once_without_a_deadlock(flow: Flow) -> None:
+def test_claims_by_name_in_opposite_orders_do_not_deadlock(flow: Flow) -> None:
     flow.register("load: -> raw")
     rounds = [[f"{turn}-{n}" for n in range(12)] for turn in range(15)]
     before = deadlocks(flow)
@@ -225,7 +227,7 @@ def _claim_and_publish(barrier: Barrier, url: str, root: str, steps: Any) -> int
     return made
 
 
-def test_a_claimer_killed_with_9_in_the_middle_loses_nothing(flow: Flow) -> None:
+def test_a_claimer_killed_with_sigkill_loses_nothing(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", raw=external("raw"))
     announce_many(flow, "raw", 300)
     barrier, said = PROCESSES.Barrier(4), PROCESSES.Queue()
@@ -278,7 +280,7 @@ def _publish_in_turn(barrier: Barrier, url: str, root: str, claims: Sequence[Cla
             publish(ledger, one, of_claim(one, root))
 
 
-def test_two_inputs_published_at_the_same_moment_wake_their_consumer(flow: Flow) -> None:
+def test_two_inputs_published_concurrently_wake_their_consumer(flow: Flow) -> None:
     flow.register("load: -> raw", "look: -> codes", "join: raw, codes -> joined")
     names = [str(n) for n in range(1, 101)]
     claims = [claim_many(flow.ledger, one, names).claims for one in ("load", "look")]
@@ -332,9 +334,7 @@ def _ask_for_the_consumer_in_rounds(barrier: Barrier, url: str, mapping: str, ac
 
 @pytest.mark.parametrize("mapping", sorted(MAPPINGS))
 @pytest.mark.parametrize("act", ["resubmit", "plan"])
-def test_an_input_published_at_the_moment_its_consumer_is_asked_for_wakes_it(
-    flow: Flow, mapping: str, act: str
-) -> None:
+def test_an_input_published_while_its_consumer_is_requested_wakes_it(flow: Flow, mapping: str, act: str) -> None:
     load, clean = flow.register("load: -> raw", consumer(mapping))
     flow.plan(load, ["1"])
     flow.plan(clean, ["1"])
@@ -417,7 +417,7 @@ def _play_a_part(barrier: Barrier, act: Act[T], *given: object) -> T:
     return act(barrier, *given)
 
 
-def test_concurrent_publishers_and_operators_give_way_to_each_other_and_nothing_is_lost(flow: Flow) -> None:
+def test_concurrent_publishers_operators_and_healers_lose_nothing(flow: Flow) -> None:
     load, clean = flow.register("load: -> raw", "clean: raw -> tidy, extra")
     names = [str(n) for n in range(60)]
     flow.plan(load, names)
@@ -497,7 +497,7 @@ def takes(jobid: str, dataid: str) -> Operation:
     return lambda transaction: ledger_claims.take_named(transaction, JobId(jobid), [DataId(dataid)], None)
 
 
-def test_a_lease_renewed_while_its_chunk_is_published_does_not_keep_it_from_becoming_ready(flow: Flow) -> None:
+def test_renewing_a_lease_during_its_publish_does_not_block_the_publish(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1"])
     mine = claim(flow.ledger, "load", "1")
@@ -508,7 +508,7 @@ def test_a_lease_renewed_while_its_chunk_is_published_does_not_keep_it_from_beco
 
 
 @pytest.mark.parametrize("output", ["left", "right"])
-def test_a_lease_renewed_while_it_is_taken_away_does_not_save_it(flow: Flow, output: str) -> None:
+def test_renewing_a_lease_while_it_is_revoked_does_not_save_it(flow: Flow, output: str) -> None:
     (load,) = flow.register("load: -> left, right")
     flow.plan(load, ["1"])
     mine = claim(flow.ledger, "load", "1")
@@ -521,7 +521,7 @@ def test_a_lease_renewed_while_it_is_taken_away_does_not_save_it(flow: Flow, out
     assert_invariants(flow.psql)
 
 
-def test_a_chunk_held_while_its_input_is_published_anew_is_not_runnable(flow: Flow) -> None:
+def test_a_chunk_held_while_its_input_is_republished_is_not_runnable(flow: Flow) -> None:
     load, clean = flow.register("load: -> raw", "clean: raw -> tidy")
     flow.plan(load, ["1"])
     flow.plan(clean, ["1"])
@@ -564,7 +564,7 @@ def test_a_consumer_resubmitted_while_its_input_is_published_is_runnable(flow: F
 
 
 @pytest.mark.parametrize("first", ["lost", "published"])
-def test_an_input_lost_while_the_other_is_published_does_not_wake_their_consumer(flow: Flow, first: str) -> None:
+def test_an_input_lost_while_another_is_published_does_not_wake_the_consumer(flow: Flow, first: str) -> None:
     flow.register("load: -> raw", "look: -> codes", "join: raw, codes -> joined")
     flow.produce("load", "1")
     publishing, losing = publishes(flow, claim(flow.ledger, "look", "1")), typed_resubmit("raw/1")
@@ -575,7 +575,7 @@ def test_an_input_lost_while_the_other_is_published_does_not_wake_their_consumer
 
 
 @pytest.mark.parametrize("first", ["input", "output"])
-def test_a_chunk_published_while_its_input_is_published_anew_is_out_of_date(flow: Flow, first: str) -> None:
+def test_a_chunk_published_while_its_input_is_republished_is_stale(flow: Flow, first: str) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", "total: tidy -> sums")
     flow.produce("load", "1")
     made_from_the_old_one = publishes(flow, claim(flow.ledger, "clean", "1"))
@@ -589,7 +589,7 @@ def test_a_chunk_published_while_its_input_is_published_anew_is_out_of_date(flow
     assert refused.value.verdict.code is Code.WRONG_DATA
 
 
-def test_a_chunk_claimed_and_published_while_its_input_is_announced_anew_is_out_of_date(flow: Flow) -> None:
+def test_a_chunk_published_while_its_input_is_announced_again_is_stale(flow: Flow) -> None:
     """The announcement has waited for the readers, and then for somebody else, when this one begins."""
     flow.register("clean: raw -> tidy", "total: tidy -> sums")
 
@@ -618,7 +618,7 @@ def test_a_chunk_claimed_and_published_while_its_input_is_announced_anew_is_out_
     assert refused.value.verdict.code is Code.WRONG_DATA
 
 
-def test_of_two_rollbacks_of_a_chunk_at_the_same_moment_one_is_told_to_try_again(flow: Flow) -> None:
+def test_of_two_concurrent_rollbacks_one_is_a_retryable_conflict(flow: Flow) -> None:
     flow.register("load: -> raw")
     flow.produce("load", "1")
     with flow.ledger.statement() as statement:
@@ -634,7 +634,7 @@ def test_of_two_rollbacks_of_a_chunk_at_the_same_moment_one_is_told_to_try_again
     assert_invariants(flow.psql)
 
 
-def test_publications_of_a_chunk_and_of_its_inputs_do_not_wait_for_each_other_in_a_circle(flow: Flow) -> None:
+def test_publishing_a_chunk_and_its_input_concurrently_does_not_deadlock(flow: Flow) -> None:
     flow.register("load: -> codes, raw", "clean: raw -> tidy")
     flow.register("load: -> codes, raw", "clean: raw, codes -> tidy")  # so that codes comes after raw in the table
     flow.produce("load", "1")
@@ -653,7 +653,7 @@ def test_publications_of_a_chunk_and_of_its_inputs_do_not_wait_for_each_other_in
     assert_invariants(flow.psql)
 
 
-def test_a_policy_typed_while_a_registration_goes_on_waits_for_it_and_counts(flow: Flow) -> None:
+def test_a_policy_typed_during_a_registration_waits_and_takes_effect(flow: Flow) -> None:
     flow.register("load: -> raw")
     with session(flow) as registering, ThreadPoolExecutor(1) as pool:
         Transaction(registering).rows("lock_registry")
@@ -666,7 +666,7 @@ def test_a_policy_typed_while_a_registration_goes_on_waits_for_it_and_counts(flo
     assert found == [("00:20:00", True)]
 
 
-def test_a_job_that_is_changed_twice_at_the_same_moment_is_run_as_both_say(flow: Flow) -> None:
+def test_two_concurrent_changes_of_a_job_both_take_effect(flow: Flow) -> None:
     flow.register("load: -> raw", "look: -> codes", "clean: raw -> tidy")
     ordering = typed("update dataflow.job_policy set ordered = true where jobid = 'clean'")
     adding = typed("insert into dataflow.job (jobid, itemtype, datasetid) values ('clean', 'IN', 'codes')")
@@ -677,7 +677,7 @@ def test_a_job_that_is_changed_twice_at_the_same_moment_is_run_as_both_say(flow:
     assert [each.dataid for each in claim_next(flow.ledger, "clean", 2)] == ["1"]
 
 
-def test_the_same_content_published_twice_at_the_same_moment_is_refused_to_both_consumers(flow: Flow) -> None:
+def test_the_same_content_published_concurrently_is_refused_to_both_consumers(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
     one, other = (publishes(flow, claim(flow.ledger, "load", dataid), "yesterday's file") for dataid in ("1", "2"))
     between(flow, one, alone(flow, other))
@@ -688,7 +688,7 @@ def test_the_same_content_published_twice_at_the_same_moment_is_refused_to_both_
     assert_invariants(flow.psql)
 
 
-def test_the_same_content_announced_twice_at_the_same_moment_is_refused_to_both_consumers(flow: Flow) -> None:
+def test_the_same_content_announced_concurrently_is_refused_to_both_consumers(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", raw=external("raw"))
 
     def announces(dataid: str) -> Operation:
@@ -700,7 +700,7 @@ def test_the_same_content_announced_twice_at_the_same_moment_is_refused_to_both_
     assert claim_next(flow.ledger, "clean", 2) == []
 
 
-def test_inputs_of_a_strictly_ordered_job_published_at_the_same_moment_are_granted_in_order(flow: Flow) -> None:
+def test_a_strictly_ordered_job_claims_concurrently_published_inputs_in_order(flow: Flow) -> None:
     flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
     two, one = (publishes(flow, claim(flow.ledger, "load", dataid)) for dataid in ("2", "1"))
     between(flow, two, alone(flow, one))
@@ -708,7 +708,7 @@ def test_inputs_of_a_strictly_ordered_job_published_at_the_same_moment_are_grant
     assert [each.dataid for each in claim_next(flow.ledger, "clean", 2)] == ["1"]
 
 
-def test_an_earlier_chunk_that_comes_while_a_strictly_ordered_job_is_claimed_waits_for_that_one(flow: Flow) -> None:
+def test_an_earlier_chunk_that_appears_during_an_ordered_claim_waits(flow: Flow) -> None:
     flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
     flow.produce("load", "2")
     one = publishes(flow, claim(flow.ledger, "load", "1"))
@@ -717,7 +717,7 @@ def test_an_earlier_chunk_that_comes_while_a_strictly_ordered_job_is_claimed_wai
     assert claim_next(flow.ledger, "clean", 2) == []
 
 
-def test_of_two_registrations_that_close_a_cycle_at_the_same_moment_one_is_refused(flow: Flow) -> None:
+def test_of_two_concurrent_registrations_that_close_a_cycle_one_is_refused(flow: Flow) -> None:
     item = "insert into dataflow.job (jobid, itemtype, datasetid) values (%s, 'IN', %s), (%s, 'OUT', %s)"
     here, there = typed(item, "here", "a", "here", "b"), typed(item, "there", "b", "there", "a")
     with pytest.raises(InvalidDefinition, match="DataSets made from themselves: a, b"):
@@ -725,7 +725,7 @@ def test_of_two_registrations_that_close_a_cycle_at_the_same_moment_one_is_refus
     assert _count(flow, "select count(*) from dataflow.job") == 2
 
 
-def test_a_chunk_is_not_written_while_a_consumer_that_came_at_the_same_moment_reads_it_in_place(flow: Flow) -> None:
+def test_a_chunk_is_not_rewritten_while_a_concurrent_consumer_reads_it_in_place(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
     flow.plan(job("load: -> raw"), ["1"])
     flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw'")
@@ -738,7 +738,7 @@ def test_a_chunk_is_not_written_while_a_consumer_that_came_at_the_same_moment_re
     assert_invariants(flow.psql)
 
 
-def test_a_chunk_that_is_resubmitted_while_its_reader_in_place_ends_can_be_written(flow: Flow) -> None:
+def test_a_chunk_resubmitted_while_its_in_place_reader_ends_can_be_rewritten(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
     flow.plan(job("load: -> raw"), ["1"])
     flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw'")
@@ -749,9 +749,7 @@ def test_a_chunk_that_is_resubmitted_while_its_reader_in_place_ends_can_be_writt
 
 
 @pytest.mark.parametrize("first", ["claim", "publish"])
-def test_a_shared_input_stays_locked_for_the_chunk_that_is_claimed_while_another_is_published(
-    flow: Flow, first: str
-) -> None:
+def test_a_shared_input_stays_locked_for_a_claim_made_during_another_publish(flow: Flow, first: str) -> None:
     (daily,) = flow.register(job("daily: raw -> day", raw=ListedChunks(lambda _: ["a"])), raw=external("raw"))
     flow.announce("raw/a")
     flow.plan(daily, ["1", "2"])

@@ -692,7 +692,7 @@ def _keys(rows: Iterable[RowKey]) -> tuple[ChunkKey, ...]:
     return tuple(sorted(_chunk_key(row[0], row[2]) for row in rows))
 
 
-def test_any_walk_through_the_verbs_crashes_and_typed_sql_does_what_the_model_says(url: str, tmp_path: Path) -> None:
+def test_any_sequence_of_verbs_crashes_and_typed_sql_matches_the_model(url: str, tmp_path: Path) -> None:
     # Nobody cuts the power here, and a walk has thousands of commits; planning a question costs more than asking it.
     quick = make_conninfo(url, options="-c synchronous_commit=off -c plan_cache_mode=force_generic_plan")
     datasets = [
@@ -734,7 +734,7 @@ def test_any_walk_through_the_verbs_crashes_and_typed_sql_does_what_the_model_sa
         "delete from dataflow.datastatus where datasetid = 'right'",
     ],
 )
-def test_who_loses_one_output_has_lost_the_claim(flow: Flow, typed: str) -> None:
+def test_losing_one_output_loses_the_whole_claim(flow: Flow, typed: str) -> None:
     (split,) = flow.register("split: -> left, right")
     flow.plan(split, ["1"])
     mine = claim(flow.ledger, "split", "1")

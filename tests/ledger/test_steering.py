@@ -58,7 +58,7 @@ def loaded(flow: Flow) -> None:
     flow.plan(load, TEN)
 
 
-def test_a_throttled_job_never_has_more_chunks_running_than_its_limit(flow: Flow) -> None:
+def test_a_throttled_job_never_exceeds_its_concurrency_limit(flow: Flow) -> None:
     loaded(flow)
     throttle(flow.ledger, "load", 3, by="ada", reason="the disk is slow")
     first = claim_next(flow.ledger, "load", 10)
@@ -69,7 +69,7 @@ def test_a_throttled_job_never_has_more_chunks_running_than_its_limit(flow: Flow
     assert [one.dataid for one in claim_next(flow.ledger, "load", 10)] == ["4"]
 
 
-def test_many_claimers_at_once_stay_within_the_limit_of_a_throttled_job(flow: Flow) -> None:
+def test_concurrent_claimers_stay_within_the_concurrency_limit(flow: Flow) -> None:
     loaded(flow)
     throttle(flow.ledger, "load", 3, by="ada")
     together = Barrier(6)
@@ -84,7 +84,7 @@ def test_many_claimers_at_once_stay_within_the_limit_of_a_throttled_job(flow: Fl
     assert len(taken) == 3
 
 
-def test_a_limit_is_changed_while_the_job_runs_and_no_registration_changes_it(flow: Flow) -> None:
+def test_a_limit_can_change_while_the_job_runs_and_registration_keeps_it(flow: Flow) -> None:
     loaded(flow)
     throttle(flow.ledger, "load", 1, by="ada")
     assert len(claim_next(flow.ledger, "load", 10)) == 1
@@ -96,7 +96,7 @@ def test_a_limit_is_changed_while_the_job_runs_and_no_registration_changes_it(fl
     assert len(claim_next(flow.ledger, "load", 10)) == 6
 
 
-def test_chunks_claimed_by_name_beyond_the_limit_are_refused_as_locked(flow: Flow) -> None:
+def test_claims_by_name_beyond_the_limit_are_locked(flow: Flow) -> None:
     loaded(flow)
     throttle(flow.ledger, "load", 2, by="ada")
     found = claim_many(flow.ledger, "load", ["1", "2", "3"])
@@ -106,7 +106,7 @@ def test_chunks_claimed_by_name_beyond_the_limit_are_refused_as_locked(flow: Flo
     assert "job load runs at most 2 chunks at a time; wait, or throttle it higher" in str(refused)
 
 
-def test_a_paused_job_begins_nothing_until_it_is_resumed_and_says_why(flow: Flow) -> None:
+def test_a_paused_job_claims_nothing_until_resumed_and_says_why(flow: Flow) -> None:
     loaded(flow)
     running = claim(flow.ledger, "load", "1")
     pause(flow.ledger, "load", by="ada", reason="the source is being repaired")
@@ -145,7 +145,7 @@ def test_an_impossible_limit_is_refused(flow: Flow, limit: int) -> None:
         throttle(flow.ledger, "load", limit, by="ada")
 
 
-def test_steering_an_unknown_job_is_refused_with_its_name(flow: Flow) -> None:
+def test_throttling_an_unknown_job_is_refused_with_its_name(flow: Flow) -> None:
     acts: list[Callable[[], object]] = [
         lambda: throttle(flow.ledger, "nobody", 1, by="ada"),
         lambda: pause(flow.ledger, "nobody", by="ada"),
@@ -159,7 +159,7 @@ def test_steering_an_unknown_job_is_refused_with_its_name(flow: Flow) -> None:
             act()
 
 
-def test_a_forced_claim_asks_nobody_and_is_marked_as_forced(flow: Flow) -> None:
+def test_a_forced_claim_skips_the_questions_and_is_marked_as_forced(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
     taken = force(flow.ledger, "clean", "1", by="ada")
     assert taken.attempt == 1
@@ -190,7 +190,7 @@ def test_a_forced_claim_takes_a_chunk_in_any_status_and_revokes_a_live_claim(flo
     assert flow.status("raw/1") == "READY"
 
 
-def test_a_chunk_in_whose_place_its_job_has_an_in_row_is_not_forced_and_the_error_says_why(flow: Flow) -> None:
+def test_a_chunk_its_own_job_reads_cannot_be_forced_and_the_error_says_why(flow: Flow) -> None:
     flow.register("load: -> raw")
     flow.type("insert into dataflow.datastatus values ('raw', 'load', '1', 'IN', 'RUNNING', now())")
     with pytest.raises(LedgerConflict, match=r"no output of load/1 can be claimed.*delete those rows"):
@@ -205,7 +205,7 @@ def test_announced_chunks_of_an_external_dataset_wake_its_consumers(flow: Flow) 
     assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1", "2"]
 
 
-def test_an_announced_version_makes_what_was_made_from_the_older_one_out_of_date(flow: Flow) -> None:
+def test_an_announced_version_makes_consumers_of_the_old_one_stale(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", "report: tidy -> summary", raw=external("raw"))
     one = DataId("1")
     announce(flow.ledger, "raw", ["1"], by="ada", manifests={one: NewManifest(location="s3://lake/raw/1/a")})
@@ -215,7 +215,7 @@ def test_an_announced_version_makes_what_was_made_from_the_older_one_out_of_date
         claim(flow.ledger, "report", "1")
 
 
-def test_20000_versions_are_announced_in_one_act(flow: Flow) -> None:
+def test_20000_versions_are_announced_in_one_call(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", raw=external("raw"))
     many = [DataId(str(number)) for number in range(20_000)]
     versions = {one: NewManifest(location=f"s3://lake/raw/{one}", content_digest=one) for one in many}
@@ -223,7 +223,7 @@ def test_20000_versions_are_announced_in_one_act(flow: Flow) -> None:
     assert len(flow.runnable()) == 20_000
 
 
-def test_an_announcement_that_cannot_be_true_is_refused_and_nothing_is_written(flow: Flow) -> None:
+def test_an_impossible_announcement_is_refused_and_writes_nothing(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: other -> tidy", other=external("other"))
     with pytest.raises(InvalidInput, match="DataSet raw is made by job load"):
         announce(flow.ledger, "raw", ["1"], by="ada")
@@ -234,7 +234,7 @@ def test_an_announcement_that_cannot_be_true_is_refused_and_nothing_is_written(f
     assert flow.status("other/1") == "ABSENT"
 
 
-def test_a_rollback_makes_an_earlier_version_the_newest_and_its_consumers_out_of_date(flow: Flow) -> None:
+def test_a_rollback_makes_an_old_version_current_and_its_consumers_stale(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", "report: tidy -> summary")
     flow.produce("load", "1", "good")
     with flow.ledger.statement() as statement:
@@ -263,7 +263,7 @@ def test_a_rollback_of_a_failed_chunk_makes_it_ready_with_the_old_version(flow: 
     assert len(claim_next(flow.ledger, "clean", 10)) == 1
 
 
-def test_a_rollback_that_cannot_be_is_refused(flow: Flow) -> None:
+def test_an_impossible_rollback_is_refused(flow: Flow) -> None:
     flow.register("load: -> raw")
     taken = flow.produce("load", "1")
     with pytest.raises(UnknownName, match="raw/1 has no version 7"):
@@ -292,7 +292,7 @@ def test_deleting_a_run_touches_only_that_jobs_rows(flow: Flow) -> None:
     assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1"]
 
 
-def test_no_retry_policy_undoes_what_a_person_has_cancelled(flow: Flow) -> None:
+def test_no_retry_policy_restarts_a_chunk_that_an_operator_cancelled(flow: Flow) -> None:
     flow.register(job("load: -> raw", Policy(retry_on=".", max_attempts=9)))
     claim(flow.ledger, "load", "1")
     cancel(flow.ledger, [key("raw/1")], by="ada")
@@ -302,7 +302,7 @@ def test_no_retry_policy_undoes_what_a_person_has_cancelled(flow: Flow) -> None:
     assert flow.chunk("raw/1").retries == 0, "a person's resubmit counts anew"
 
 
-def test_a_verb_leaves_its_name_and_reason_in_the_history_although_no_row_has_a_reason(flow: Flow) -> None:
+def test_a_verb_records_its_actor_and_reason_in_the_history(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     with flow.ledger.transaction(actor="ada", reason="a trial") as transaction:
         registry.plan_chunks(transaction, load, [DataId("1")])
@@ -337,7 +337,7 @@ def test_a_resubmitted_chunk_of_an_earlier_day_is_run(flow: Flow) -> None:
 
 
 @pytest.mark.parametrize("catches_up", [True, False])
-def test_days_that_were_missed_are_caught_up_only_when_the_job_asks_for_it(flow: Flow, catches_up: bool) -> None:
+def test_missed_days_are_caught_up_only_if_the_job_declares_it(flow: Flow, catches_up: bool) -> None:
     flow.register(job("daily: today -> report", Policy(catch_up=catches_up)), today=external("today"))
     flow.announce(f"today/{date_in('UTC', -3)}", jobid="today")
     heal(flow.ledger)
@@ -346,7 +346,7 @@ def test_days_that_were_missed_are_caught_up_only_when_the_job_asks_for_it(flow:
     assert taken == ([*missed, date_in("UTC")] if catches_up else [date_in("UTC")])
 
 
-def test_a_manifest_outside_of_the_datasets_root_cannot_be_announced(flow: Flow) -> None:
+def test_a_manifest_outside_the_root_cannot_be_announced(flow: Flow) -> None:
     raw = Dataset(datasetid=DatasetId("raw"), location="s3://lake/raw")
     flow.register("clean: raw -> tidy", raw=replace(raw, foreign_ready="trusted"))
     elsewhere = {DataId("1"): NewManifest(location="s3://other/1")}

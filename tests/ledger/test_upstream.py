@@ -193,7 +193,7 @@ UPSTREAM_COLUMNS = {
 
 
 @pytest.mark.parametrize("table", UPSTREAM_COLUMNS)
-def test_upstreams_columns_come_first_and_all_others_fill_themselves(upstream: Upstream, table: str) -> None:
+def test_upstream_columns_come_first_and_all_others_have_defaults(upstream: Upstream, table: str) -> None:
     found = upstream.rows(
         "select column_name, is_nullable = 'YES' or column_default is not null or is_identity = 'YES'"
         "  from information_schema.columns where table_schema = 'dataflow' and table_name = %s"
@@ -210,7 +210,7 @@ def test_upstreams_columns_come_first_and_all_others_fill_themselves(upstream: U
     ("table", "wanted"),
     [("datastatus", ["datasetid", "jobid", "dataid"]), ("dataset", ["datasetid"]), ("job", ["datasetid", "jobid"])],
 )
-def test_upstreams_keys_are_there(upstream: Upstream, table: str, wanted: list[str]) -> None:
+def test_upstream_primary_keys_exist(upstream: Upstream, table: str, wanted: list[str]) -> None:
     """As a primary key, or as the unique key that `on conflict` needs."""
     found = upstream.rows(
         "select array_agg(a.attname::text order by k.place)"
@@ -226,7 +226,7 @@ def test_upstreams_keys_are_there(upstream: Upstream, table: str, wanted: list[s
 # ---- its statements
 
 
-def test_a_status_inserted_by_position_is_whole(upstream: Upstream, flow: Flow) -> None:
+def test_a_status_inserted_by_position_is_complete(upstream: Upstream, flow: Flow) -> None:
     upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
     chunk = flow.chunk("raw/1")
     assert (chunk.jobid, chunk.status, chunk.attempt, chunk.retries) == ("load", "READY", 0, 0)
@@ -234,7 +234,7 @@ def test_a_status_inserted_by_position_is_whole(upstream: Upstream, flow: Flow) 
     assert steps(flow, "raw/1") == [("OUT", None, "READY")]
 
 
-def test_a_status_inserted_by_name_in_any_order_is_whole(upstream: Upstream, flow: Flow) -> None:
+def test_a_status_inserted_by_name_in_any_order_is_complete(upstream: Upstream, flow: Flow) -> None:
     upstream.run(
         "insert into datastatus (status, dataid, locktype, jobid, datasetid)"
         " values ('RUNNING', '1', 'OUT', 'load', 'raw')"
@@ -243,7 +243,7 @@ def test_a_status_inserted_by_name_in_any_order_is_whole(upstream: Upstream, flo
     assert steps(flow, "raw/1") == [("OUT", None, "RUNNING")]
 
 
-def test_modified_is_kept_whatever_a_client_writes_into_it(upstream: Upstream, flow: Flow) -> None:
+def test_modified_is_maintained_whatever_a_client_writes(upstream: Upstream, flow: Flow) -> None:
     upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'FAILED', '2001-01-01')")
     inserted = flow.chunk("raw/1").modified
     assert abs((inserted - datetime.now(UTC)).total_seconds()) < 300
@@ -270,7 +270,7 @@ def test_every_typed_change_is_in_the_history_with_the_login_that_made_it(flow: 
     assert {one.login for one in history(flow, "raw/1")} == {"upstream_batch"}
 
 
-def test_a_typed_change_of_many_rows_is_in_the_history_of_each(upstream: Upstream, flow: Flow) -> None:
+def test_a_typed_change_of_many_rows_is_recorded_for_each(upstream: Upstream, flow: Flow) -> None:
     upstream.run(
         "insert into datastatus select 'raw', 'load', n::text, 'OUT', 'FAILED', now() from generate_series(1, 100) as n"
     )
@@ -279,7 +279,7 @@ def test_a_typed_change_of_many_rows_is_in_the_history_of_each(upstream: Upstrea
         assert steps(flow, f"raw/{dataid}") == [("OUT", None, "FAILED"), ("OUT", "FAILED", "RESUBMIT")]
 
 
-def test_a_typed_change_of_a_key_is_in_the_history_of_both(upstream: Upstream, flow: Flow) -> None:
+def test_a_typed_change_of_a_key_is_recorded_for_both_keys(upstream: Upstream, flow: Flow) -> None:
     upstream.register("clean", inputs="raw", outputs="tidy")
     upstream.run("insert into datastatus values ('raw', 'load', '2024-01-0l', 'OUT', 'READY', now())")
     upstream.run("update datastatus set dataid='2024-01-01' where dataid='2024-01-0l'")
@@ -288,7 +288,7 @@ def test_a_typed_change_of_a_key_is_in_the_history_of_both(upstream: Upstream, f
     assert flow.runnable() == [("clean", "2024-01-01")]
 
 
-def test_a_typed_change_of_status_and_locktype_is_followed(upstream: Upstream, flow: Flow) -> None:
+def test_a_typed_change_of_status_and_locktype_takes_effect(upstream: Upstream, flow: Flow) -> None:
     upstream.register("clean", inputs="raw", outputs="tidy")
     upstream.run("insert into datastatus values ('raw', 'load', '1', 'IN', 'RUNNING', now())")
     statement = "update datastatus set status=%s,locktype=%s where dataid=%s and datasetid=%s and jobid=%s"
@@ -310,7 +310,7 @@ def test_a_job_may_be_inserted_before_and_after_its_dataset(upstream: Upstream, 
     assert claim(flow.ledger, "clean", "1").outputs == ("tidy",)
 
 
-def test_what_is_registered_twice_with_on_conflict_is_registered_once(upstream: Upstream) -> None:
+def test_registering_twice_with_on_conflict_registers_once(upstream: Upstream) -> None:
     for _ in range(2):
         upstream.register("clean", inputs="raw", outputs="tidy")
     assert upstream.rows("select datasetid from dataset order by 1") == [("raw",), ("tidy",)]
@@ -348,14 +348,14 @@ def test_the_datasets_of_a_job_can_be_listed(upstream: Upstream) -> None:
     assert (found["raw"]["hostname"], found["raw"]["encryptedpass"]) == ("db1", "c2VjcmV0")
 
 
-def test_the_whole_table_can_be_locked_in_a_transaction_by_an_operator(flow: Flow, batch_login: str) -> None:
+def test_an_operator_can_lock_the_whole_table_in_a_transaction(flow: Flow, batch_login: str) -> None:
     with upstream_client(batch_login) as client, client.connection.transaction():
         client.run("lock datastatus in access exclusive mode")
         client.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'RUNNING', now())")
     assert flow.status("raw/1") == "RUNNING"
 
 
-def test_the_next_chunk_query_finds_what_our_claim_would_take(upstream: Upstream, flow: Flow) -> None:
+def test_the_upstream_next_chunk_query_finds_what_our_claim_would_take(upstream: Upstream, flow: Flow) -> None:
     upstream.register("clean", inputs="raw codes", outputs="tidy")
     for dataid in "12345":
         upstream.run("insert into datastatus values ('raw', 'load', %s, 'OUT', 'READY', now())", dataid)
@@ -372,7 +372,7 @@ def test_the_next_chunk_query_finds_what_our_claim_would_take(upstream: Upstream
 # ---- its clients beside ours
 
 
-def test_an_installation_that_plain_sql_registered_runs_as_it_is(upstream: Upstream, flow: Flow) -> None:
+def test_an_installation_registered_in_plain_sql_runs_unchanged(upstream: Upstream, flow: Flow) -> None:
     upstream.register("load", outputs="raw")
     upstream.register("clean", inputs="raw", outputs="tidy")
     upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
@@ -385,7 +385,7 @@ def test_an_installation_that_plain_sql_registered_runs_as_it_is(upstream: Upstr
     assert_nothing_to_heal(flow)
 
 
-def test_what_upstream_is_running_is_locked_for_us_and_then_feeds_our_consumer(upstream: Upstream, flow: Flow) -> None:
+def test_a_chunk_running_upstream_is_locked_for_us_then_feeds_our_consumer(upstream: Upstream, flow: Flow) -> None:
     upstream.register("clean", inputs="raw", outputs="tidy")
     upstream.register("report", inputs="tidy", outputs="pages")
     upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
@@ -399,7 +399,7 @@ def test_what_upstream_is_running_is_locked_for_us_and_then_feeds_our_consumer(u
     assert_nothing_to_heal(flow)
 
 
-def test_what_we_are_running_is_locked_for_upstream_and_then_feeds_its_consumer(upstream: Upstream, flow: Flow) -> None:
+def test_a_chunk_we_are_running_is_locked_for_upstream_then_feeds_its_consumer(upstream: Upstream, flow: Flow) -> None:
     upstream.register("clean", inputs="raw", outputs="tidy")
     upstream.register("report", inputs="tidy", outputs="pages")
     upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
@@ -415,9 +415,7 @@ def test_what_we_are_running_is_locked_for_upstream_and_then_feeds_its_consumer(
 
 
 @pytest.mark.parametrize("left", ["OUT and IN rows", "the OUT row alone"])
-def test_after_a_crash_of_upstream_the_typed_resubmit_alone_is_enough(
-    upstream: Upstream, flow: Flow, left: str
-) -> None:
+def test_after_an_upstream_crash_a_typed_resubmit_is_enough(upstream: Upstream, flow: Flow, left: str) -> None:
     upstream.register("clean", inputs="raw", outputs="tidy")
     upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
     assert upstream.claim_next("clean") == "1"
@@ -431,7 +429,7 @@ def test_after_a_crash_of_upstream_the_typed_resubmit_alone_is_enough(
     assert_nothing_to_heal(flow)
 
 
-def test_after_our_failure_the_typed_resubmit_lets_upstream_run_it(upstream: Upstream, flow: Flow) -> None:
+def test_after_our_failure_a_typed_resubmit_lets_upstream_run_it(upstream: Upstream, flow: Flow) -> None:
     upstream.register("clean", inputs="raw", outputs="tidy")
     upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
     fail(flow.ledger, claim(flow.ledger, "clean", "1"), "disk full")
@@ -442,7 +440,7 @@ def test_after_our_failure_the_typed_resubmit_lets_upstream_run_it(upstream: Ups
     assert flow.status("tidy/1") == "READY"
 
 
-def test_upstream_that_ends_a_chunk_on_hold_does_not_break_the_hold(upstream: Upstream, flow: Flow) -> None:
+def test_upstream_finishing_a_held_chunk_does_not_end_the_hold(upstream: Upstream, flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", raw=Dataset(datasetid=DatasetId("raw")))
     flow.announce("raw/1", "RUNNING", "load")
     hold(flow.ledger, [key("raw/1")], by="ada", reason="audit")
@@ -456,7 +454,7 @@ def test_upstream_that_ends_a_chunk_on_hold_does_not_break_the_hold(upstream: Up
     "typed",
     ["attempt = 9", "retries = 1", "reason = 'typed'", "run_id = 7", "held_status = null, reason = 'known'"],
 )
-def test_a_typed_change_of_what_is_no_status_is_in_the_history_too(flow: Flow, typed: str) -> None:
+def test_a_typed_change_to_an_unknown_status_is_recorded_too(flow: Flow, typed: str) -> None:
     flow.announce("raw/1", "FAILED", "load")
     flow.type(f"update dataflow.datastatus set {typed}")
     with flow.ledger.statement() as statement:
@@ -467,7 +465,7 @@ def test_a_typed_change_of_what_is_no_status_is_in_the_history_too(flow: Flow, t
         assert len(chunks.history(statement, key("raw/1"))) == 2, "a lease is no change"
 
 
-def test_nobody_truncates_the_statuses(flow: Flow) -> None:
+def test_the_status_table_cannot_be_truncated(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1"])
     with pytest.raises(psycopg.Error, match="datastatus is not truncated") as refused:
@@ -477,7 +475,7 @@ def test_nobody_truncates_the_statuses(flow: Flow) -> None:
     assert flow.runnable() == []
 
 
-def test_a_resubmit_typed_in_sql_revokes_a_live_claim_of_ours(upstream: Upstream, flow: Flow) -> None:
+def test_a_resubmit_typed_in_sql_revokes_our_live_claim(upstream: Upstream, flow: Flow) -> None:
     load, _ = flow.register("load: -> raw", "clean: raw -> tidy")
     flow.plan(load, ["1"])
     flow.produce("load", "1")
@@ -508,9 +506,7 @@ def test_upstream_taking_over_our_running_chunk_by_sql_revokes_our_claim(upstrea
     assert flow.chunk("raw/1").manifest_id is None
 
 
-def test_fifty_resubmitted_chunks_of_three_chained_datasets_run_again_producers_first(
-    upstream: Upstream, flow: Flow
-) -> None:
+def test_fifty_resubmitted_chunks_of_a_chain_rerun_producers_first(upstream: Upstream, flow: Flow) -> None:
     dataids = [f"2024-01-{day:02}" for day in range(1, 26)] + [f"2024-02-{day:02}" for day in range(1, 26)]
     load, *_ = flow.register("load: -> raw", "clean: raw -> tidy", "report: tidy -> pages")
     flow.plan(load, dataids)
@@ -558,7 +554,7 @@ def make(flow: Flow, claims: list[Claim]) -> None:
 # ---- at the same time
 
 
-def test_upstream_and_we_share_a_job_and_every_chunk_is_made_once(upstream: Upstream, flow: Flow) -> None:
+def test_a_job_shared_with_upstream_makes_every_chunk_once(upstream: Upstream, flow: Flow) -> None:
     upstream.register("clean", inputs="raw", outputs="tidy")
     dataids = [str(number) for number in range(100, 140)]
     for dataid in dataids:
@@ -604,7 +600,7 @@ MEANWHILE = {
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
-def test_a_statement_of_someone_else_is_never_given_up_for_our_claim_of_the_same_chunk(
+def test_our_claim_never_makes_a_foreign_statement_the_deadlock_victim(
     upstream: Upstream, flow: Flow, monkeypatch: pytest.MonkeyPatch, meanwhile: str
 ) -> None:
     upstream.register("clean", inputs="raw", outputs="tidy")

@@ -13,13 +13,13 @@ from opendataflow_dagster.model.manifest import File, NewManifest
 @pytest.mark.parametrize(
     "location", ["", "/", " ", "/w/raw/..", "/w/../raw", "../raw", "/w/./raw", "s3://b/../c", "/w/a\x00b"]
 )
-def test_a_manifest_at_a_place_that_is_none_is_refused(location: str) -> None:
+def test_a_manifest_with_an_invalid_location_is_refused(location: str) -> None:
     with pytest.raises(InvalidManifest, match=r"is no location; give a folder"):
         NewManifest(location=location)
 
 
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "..", "../x", "a/../../x", "a/./x", "a\x00b"])
-def test_a_file_outside_of_its_manifest_is_refused(path: str) -> None:
+def test_a_file_outside_its_manifest_is_refused(path: str) -> None:
     with pytest.raises(InvalidManifest, match=r"is no file of a manifest; give a path inside"):
         File(path=path, size=1)
 
