@@ -89,7 +89,7 @@ class Dev:
     def chunks(self) -> dict[ChunkKey, Chunk]:
         with self.ledger() as ledger, ledger.statement() as statement:
             found = chunks.find(statement, self.keys)
-        return {ChunkKey(datasetid=one.datasetid, dataid=one.dataid): one for one in found}
+        return {ChunkKey(datasetid=row.datasetid, dataid=row.dataid): row for row in found}
 
     def current(self) -> dict[ChunkKey, Manifest]:
         with self.ledger() as ledger, ledger.statement() as statement:
@@ -97,14 +97,14 @@ class Dev:
 
     def is_ready(self, datasetid: str | None = None) -> bool:
         found = self.chunks()
-        wanted = {one for one in self.keys if datasetid in (None, one.datasetid)}
+        wanted = {chunk_key for chunk_key in self.keys if datasetid in (None, chunk_key.datasetid)}
         return {one for one, chunk in found.items() if chunk.status == "READY"} >= wanted
 
     def known_to_dagster(self) -> dict[ChunkKey, object]:
         """The newest version of each chunk that Dagster was told of."""
         found: dict[ChunkKey, object] = {}
         with dg.DagsterInstance.from_config(str(self.folder / "dagster_home")) as instance:
-            for datasetid in {one.datasetid for one in self.keys}:
+            for datasetid in {chunk_key.datasetid for chunk_key in self.keys}:
                 for record in instance.fetch_materializations(dg.AssetKey(datasetid), limit=1000).records:
                     key = ChunkKey(datasetid=datasetid, dataid=DataId(record.partition_key or ""))
                     told = record.asset_materialization
@@ -135,7 +135,7 @@ class Dev:
             case "spark":
                 pids = self._processes(SPARK)
             case "run":
-                pids = [_parent(one) for one in self._processes(SPARK)]
+                pids = [_parent(process) for process in self._processes(SPARK)]
             case "postgres":
                 pids = [self._postmaster()]
             case "everything":

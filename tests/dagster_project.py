@@ -81,7 +81,7 @@ class Project:
         done = self.definitions.resolve_job_def(job).execute_in_process(
             instance=self.instance, tags=dict(tags), run_config=dict(config), raise_on_error=False
         )
-        failures = [one.step_failure_data for one in done.all_events if one.is_step_failure]
+        failures = [event.step_failure_data for event in done.all_events if event.is_step_failure]
         said = "; ".join(
             (one.user_failure_data.description or "") if one.user_failure_data else str(one.error) for one in failures
         )
@@ -91,9 +91,9 @@ class Project:
         """What Dagster knows, newest first."""
         found = self.instance.fetch_materializations(dg.AssetKey(datasetid), limit=1000).records
         return [
-            (one.partition_key or "-", {key: value.value for key, value in one.asset_materialization.metadata.items()})
-            for one in found
-            if one.asset_materialization is not None
+            (row.partition_key or "-", {key: value.value for key, value in row.asset_materialization.metadata.items()})
+            for row in found
+            if row.asset_materialization is not None
         ]
 
     def shown(self, datasetid: str, dataids: Iterable[str]) -> dict[str, str]:
@@ -106,10 +106,10 @@ class Project:
         status = self.instance.get_status_by_partition(key, list(dataids), partitions)
         assert status is not None
         return {
-            one: "failed"
-            if (word := status.get(one)) and word.value == "FAILED"
-            else ("materialized" if one in materialized else "missing")
-            for one in dataids
+            dataid: "failed"
+            if (word := status.get(dataid)) and word.value == "FAILED"
+            else ("materialized" if dataid in materialized else "missing")
+            for dataid in dataids
         }
 
 

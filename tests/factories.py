@@ -1,4 +1,4 @@
-"""What the tests of the protocol build with: real verbs on a real ledger, and a psql session for what people type."""
+"""Builders for tests of the protocol: real verbs on a real ledger, and a psql session for typed SQL."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def key(text: str) -> ChunkKey:
 
 
 def job(text: str, policy: Policy | None = None, **mappings: ChunkMapping) -> Job:
-    """`clean: raw, codes -> tidy`, with a mapping for an input where it is not the equal chunk."""
+    """`clean: raw, codes -> tidy`. Inputs map to the equal chunk unless a mapping is given."""
     name, _, rest = text.partition(":")
     sources, _, targets = rest.partition("->")
-    inputs = [one.strip() for one in sources.split(",") if one.strip()]
+    inputs = [source.strip() for source in sources.split(",") if source.strip()]
     return Job(
         jobid=JobId(name.strip()),
-        inputs=tuple(Input(datasetid=DatasetId(one), mapping=mappings.get(one, EQUAL)) for one in inputs),
-        outputs=tuple(DatasetId(one.strip()) for one in targets.split(",") if one.strip()),
+        inputs=tuple(Input(datasetid=DatasetId(source), mapping=mappings.get(source, EQUAL)) for source in inputs),
+        outputs=tuple(DatasetId(target.strip()) for target in targets.split(",") if target.strip()),
         policy=policy or Policy(),
     )
 
@@ -43,16 +43,16 @@ def job(text: str, policy: Policy | None = None, **mappings: ChunkMapping) -> Jo
 @dataclass(frozen=True, kw_only=True)
 class Flow:
     ledger: Ledger
-    #: It has a password in it.
+    #: Contains a password.
     url: str = field(repr=False)
-    #: What a person or a foreign client types.
+    #: Runs what a person or a foreign client types.
     psql: psycopg.Connection
     root: Path
 
     def register(self, *jobs: str | Job, **datasets: Dataset) -> list[Job]:
-        """Jobs, and their DataSets: managed below the test's folder unless given."""
-        made = [one if isinstance(one, Job) else job(one) for one in jobs]
-        names = {one.datasetid for each in made for one in each.inputs} | {one for each in made for one in each.outputs}
+        """Register Jobs and their DataSets, which live in the test's folder unless given."""
+        made = [declared if isinstance(declared, Job) else job(declared) for declared in jobs]
+        names = {name for each in made for name in (*each.outputs, *(needed.datasetid for needed in each.inputs))}
         register(self.ledger, [datasets.get(name) or self.dataset(name) for name in sorted(names)], made)
         return made
 
@@ -63,7 +63,7 @@ class Flow:
         plan(self.ledger, job, dataids)
 
     def manifest(self, claim: Claim, datasetid: str | None = None, content: str | None = None) -> NewManifest:
-        """Really writes a file, in a folder that belongs to the claim alone."""
+        """Write a real file into a folder that belongs to the claim alone."""
         output = datasetid or claim.outputs[0]
         folder = self.root / output / f"claim-{claim.claim_id}"
         folder.mkdir(parents=True)
@@ -77,7 +77,7 @@ class Flow:
         )
 
     def publish(self, claim: Claim, content: str | None = None) -> None:
-        publish(self.ledger, claim, {one: self.manifest(claim, one, content) for one in claim.outputs})
+        publish(self.ledger, claim, {output: self.manifest(claim, output, content) for output in claim.outputs})
 
     def produce(self, jobid: str, dataid: str, content: str | None = None) -> Claim:
         """Claim and publish."""
@@ -86,38 +86,38 @@ class Flow:
         return taken
 
     def type(self, statement: str, *values: object) -> int:
-        """A statement typed by hand."""
+        """Run a statement as if typed by hand."""
         return self.psql.execute(statement.encode(), values).rowcount
 
     def announce(self, text: str, status: str = "READY", jobid: str = "someone") -> None:
-        """As a foreign client does it: by position, without a manifest."""
-        one = key(text)
+        """Insert a row as a foreign client does: by position, without a manifest."""
+        chunk = key(text)
         self.type(
             "insert into dataflow.datastatus values (%s, %s, %s, 'OUT', %s, now())",
-            one.datasetid,
+            chunk.datasetid,
             jobid,
-            one.dataid,
+            chunk.dataid,
             status,
         )
 
     def chunk(self, text: str) -> Chunk:
         with self.ledger.statement() as statement:
-            (found,) = chunks.find(statement, [key(text)])
-            return found
+            (chunk,) = chunks.find(statement, [key(text)])
+            return chunk
 
     def status(self, text: str) -> str | None:
         with self.ledger.statement() as statement:
-            found = chunks.find(statement, [key(text)])
-        return found[0].status if found else "ABSENT"
+            rows = chunks.find(statement, [key(text)])
+        return rows[0].status if rows else "ABSENT"
 
     def in_rows(self) -> list[tuple[str, str, str]]:
-        found = self.psql.execute(
+        rows = self.psql.execute(
             "select datasetid, jobid, dataid from dataflow.datastatus where locktype = 'IN' order by 1, 2, 3"
         )
-        return [(str(row[0]), str(row[1]), str(row[2])) for row in found]
+        return [(str(row[0]), str(row[1]), str(row[2])) for row in rows]
 
     def runnable(self) -> list[tuple[str, str]]:
-        found = self.psql.execute(
+        rows = self.psql.execute(
             "select jobid, dataid from dataflow.runnable order by jobid, resubmit desc, sort_key, dataid"
         )
-        return [(str(row[0]), str(row[1])) for row in found]
+        return [(str(row[0]), str(row[1])) for row in rows]

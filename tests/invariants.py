@@ -181,4 +181,4 @@ def _columns(connection: psycopg.Connection[Any], but: frozenset[str] = frozense
         "join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' "
         "where c.relnamespace = 'dataflow'::regnamespace and c.relkind = 'r' group by 1 order by 1"
     )
-    return [(table, [one for one in columns if one not in but]) for table, columns in found]
+    return [(table, [column for column in columns if column not in but]) for table, columns in found]

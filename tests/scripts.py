@@ -25,8 +25,8 @@ ODF = [sys.executable, "-c", "from opendataflow_dagster.cli.main import main; ma
 
 def hear_signals() -> None:
     """A test run under nohup or in the background ignores these, and so would its children."""
-    for one in (signal.SIGHUP, signal.SIGINT):
-        signal.signal(one, signal.SIG_DFL)
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @dataclass(kw_only=True)
@@ -42,8 +42,8 @@ class Shop:
 
     def register(self, *jobs: str | Job, policy: Policy | None = None, dataids: str = "1") -> None:
         """Jobs over DataSets without a location, as an upstream installation has them; their chunks are planned."""
-        made = [one if isinstance(one, Job) else job(one, policy) for one in jobs]
-        names = {one.datasetid for each in made for one in each.inputs} | {one for each in made for one in each.outputs}
+        made = [declared if isinstance(declared, Job) else job(declared, policy) for declared in jobs]
+        names = {name for each in made for name in (*each.outputs, *(needed.datasetid for needed in each.inputs))}
         self.flow.register(*made, **{name: Dataset(datasetid=DatasetId(name)) for name in names})
         for each in made:
             if not each.inputs:

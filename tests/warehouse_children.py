@@ -109,7 +109,7 @@ def through_connect(root: Path) -> dict[str, object]:
         "same": session() is spark,
         "rows": made.row_count,
         "digest": made.content_digest,
-        "checks": {one.name: [one.passed, one.detail] for one in made.checks},
+        "checks": {check.name: [check.passed, check.detail] for check in made.checks},
         "read": rows(read(spark, [version(made, "d:1"), version(empty, "d:2")]).select("id", "k")),
         "empty": [empty.row_count, read(spark, [version(empty)]).count()],
         "none": read(spark, [], frame.schema).count(),

@@ -91,7 +91,7 @@ EVERY_ROW = {
 def test_an_upstream_database_is_upgraded_with_every_row_and_its_time(upstream_url: str, template: str) -> None:
     before = {name: set(rows(upstream_url, query)) for name, query in EVERY_ROW.items()}
     applied = install(upstream_url)
-    assert applied == ("adopt_upstream", *(one.name for one in schema.migrations()))
+    assert applied == ("adopt_upstream", *(migration.name for migration in schema.migrations()))
     assert install(upstream_url) == ()
     assert {row[:6] for row in rows(upstream_url, EVERY_ROW["dataset"])} == {row[:6] for row in before["dataset"]}
     after = rows(upstream_url, EVERY_ROW["datastatus"])
@@ -109,7 +109,9 @@ def test_an_upstream_database_is_upgraded_with_every_row_and_its_time(upstream_u
 def test_what_upstream_left_is_ready_running_and_locked_as_it_was(todays_url: str) -> None:
     install(todays_url)
     with Ledger(todays_url) as ledger:
-        assert [one.dataid for one in claim_next(ledger, "print")] == ["1.0"], "READY without a manifest, and trusted"
+        assert [claim.dataid for claim in claim_next(ledger, "print")] == ["1.0"], (
+            "READY without a manifest, and trusted"
+        )
         assert claim_next(ledger, "loadbob", 10) == [], "1.0 is over, 1.1 runs at upstream, 1.2 has an unknown status"
         run(todays_url, "update datastatus set status='RESUBMIT' where datasetid='bobout' and dataid='1.1'")
         taken = claim(ledger, "loadbob", "1.1")

@@ -128,16 +128,16 @@ def test_an_unusual_printable_name_comes_back_byte_for_byte(flow: Flow, what: st
     assert (taken.jobid, taken.dataid, taken.outputs) == (name, name, (name,))
     publish(flow.ledger, taken, NewManifest(location=str(folder)))
     (consumer,) = claim_next(flow.ledger, "clean")
-    assert [(one.datasetid, one.dataid, one.version) for one in consumer.inputs] == [(name, name, 1)]
+    assert [(needed.datasetid, needed.dataid, needed.version) for needed in consumer.inputs] == [(name, name, 1)]
     resubmit(flow.ledger, [key_of(name, name)], by=name, reason=name)
     with flow.ledger.statement() as statement:
         events = chunks.history(statement, key_of(name, name))
         verdicts = chunks.verdicts(statement, JobId(name), DataId(name))
-    outs = [one for one in events if one.locktype == "OUT"]
+    outs = [event for event in events if event.locktype == "OUT"]
     assert [one.new_status for one in outs] == ["PENDING", "RUNNING", "READY", "RESUBMIT"]
     assert {(one.datasetid, one.jobid, one.dataid) for one in outs} == {(name, name, name)}
     assert (outs[-1].actor, outs[-1].reason) == (name, name)
-    assert [one.dataid for one in verdicts] == [name]
+    assert [verdict.dataid for verdict in verdicts] == [name]
 
 
 @pytest.mark.parametrize("what", BAD_NAMES)
@@ -278,7 +278,7 @@ def test_any_text_is_refused_or_survives_the_whole_path_exactly(
             events = chunks.history(statement, key_of(datasetid, text))
         assert found is not None
         assert found.dataid == text
-        assert {one.dataid for one in events} == {text}
+        assert {event.dataid for event in events} == {text}
 
 
 # ---- what is not known
@@ -287,7 +287,7 @@ def test_any_text_is_refused_or_survives_the_whole_path_exactly(
 def test_asking_for_more_chunks_than_exist_returns_those_that_exist(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1", "2"])
-    assert [one.dataid for one in claim_next(flow.ledger, "load", 10**12)] == ["1", "2"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "load", 10**12)] == ["1", "2"]
 
 
 def test_an_unknown_job_is_refused_by_every_verb(flow: Flow) -> None:

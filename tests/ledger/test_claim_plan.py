@@ -196,8 +196,8 @@ def _load(psql: psycopg.Connection, first: int, last: int) -> None:
 
 
 def _publish(ledger: Ledger, taken: list[Claim]) -> None:
-    made = [Made(claim=one, manifests=dict.fromkeys(one.outputs, _manifest(one))) for one in taken]
-    assert [one.version for one in publish_many(ledger, made).versions] == [1] * len(taken)
+    made = [Made(claim=claim, manifests=dict.fromkeys(claim.outputs, _manifest(claim))) for claim in taken]
+    assert [version.version for version in publish_many(ledger, made).versions] == [1] * len(taken)
 
 
 def _manifest(claim: Claim) -> NewManifest:

@@ -88,7 +88,7 @@ def test_resubmit_takes_one_a_range_or_what_failed_in_a_window(
     month: Flow, run: Odf, words: list[str], expected: set[str]
 ) -> None:
     found = run.json("resubmit", *words)["chunks"]
-    assert {f"{one['datasetid']}/{one['dataid']}" for one in found} == expected
+    assert {f"{row['datasetid']}/{row['dataid']}" for row in found} == expected
     assert all(month.status(one) == "RESUBMIT" for one in expected)
 
 
@@ -159,7 +159,7 @@ def test_skip_leaves_a_chunk_out_also_one_that_nobody_has_planned(month: Flow, r
 def test_cancel_ends_what_runs_and_its_holder_publishes_nothing(month: Flow, run: Odf) -> None:
     held = claim(month.ledger, "average", "2024-01-15")
     found = run.json("cancel", "delays", "2024-01-14", "2024-01-15", *WHO)["chunks"]
-    assert [one["dataid"] for one in found] == ["2024-01-14", "2024-01-15"]
+    assert [row["dataid"] for row in found] == ["2024-01-14", "2024-01-15"]
     assert newest_event(month)[2:] == ("FAILED", "ada", "cancelled by ada: as agreed")
     with pytest.raises(ClaimLost):
         publish(month.ledger, held, month.manifest(held))
@@ -179,7 +179,7 @@ def test_cancel_of_a_run_fails_all_that_it_holds(month: Flow, run: Odf) -> None:
 
 def test_cancel_of_a_run_that_holds_many_chunks_asks_first(flow: Flow, run: Odf) -> None:
     (load,) = flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw")))
-    flow.plan(load, [str(one) for one in range(30)])
+    flow.plan(load, [str(n) for n in range(30)])
     run.text("job", "begin", "load", "--count", "25")
     assert "this would cancel run 1 of load, which holds 25 chunks" in run.error("cancel", "--run", "1")
     assert flow.status("raw/0") == "RUNNING"
@@ -200,7 +200,7 @@ def test_plan_says_for_each_chunk_what_would_happen_and_why(month: Flow, run: Od
     run.text("resubmit", "delays", "2024-01-11")
     found = run.json("plan", "average", "2024-01-08..2024-01-22")
     assert found["dry_run"] is True
-    decisions = {one["dataid"]: one["decision"] for one in found["chunks"]}
+    decisions = {chunk["dataid"]: chunk["decision"] for chunk in found["chunks"]}
     assert found["chunks"][0]["dataid"] == "2024-01-11", "RESUBMIT is taken first"
     assert decisions == {
         "2024-01-08": "NOTHING",
@@ -238,7 +238,7 @@ def test_a_range_is_what_the_partitions_of_the_output_have(
     flow: Flow, run: Odf, partitions: object, words: str, expected: list[str]
 ) -> None:
     flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw"), partitions=partitions))  # type: ignore[arg-type]
-    assert [one["dataid"] for one in run.json("plan", "load", words)["chunks"]] == expected
+    assert [chunk["dataid"] for chunk in run.json("plan", "load", words)["chunks"]] == expected
 
 
 def test_a_range_without_end_or_outside_of_the_partitions_is_an_error(flow: Flow, run: Odf) -> None:

@@ -17,7 +17,10 @@ from opendataflow_dagster.model.ids import DatasetId
 from tests.factories import Flow
 from tests.operator import Odf, impatient, month_clone, month_template
 
-OPTIONS = {" ".join(words[1:]): {name for one in command.params for name in one.opts} for words, command in leaves(odf)}
+OPTIONS = {
+    " ".join(words[1:]): {name for parameter in command.params for name in parameter.opts}
+    for words, command in leaves(odf)
+}
 TESTS = Path(__file__).parents[1]
 NOWHERE = "postgresql://odf@127.0.0.1:1/nowhere?connect_timeout=1"
 
@@ -315,7 +318,10 @@ def test_every_command_is_in_the_table_of_successes_errors_and_json() -> None:
         name for name, options in OPTIONS.items() if "--json" not in options
     }
     named = {
-        test for one in EVERY.values() if isinstance(one, Elsewhere) for test in (one.success, one.error, one.json)
+        test
+        for command in EVERY.values()
+        if isinstance(command, Elsewhere)
+        for test in (command.success, command.error, command.json)
     }
     for test in named - {None}:
         file, _, function = str(test).partition("::")

@@ -49,7 +49,7 @@ def test_json_is_alone_on_stdout_and_has_every_chunk(shop: Shop) -> None:
     done = shop.odf("run", "--all", "--json", script)
     said = json.loads(done.stdout)
     assert (said["finished"], said["failed"], said["exit_code"], said["nothing"]) == (1, 1, done.returncode, None)
-    assert [(one["dataid"], one["result"], one["exit_code"]) for one in said["chunks"]] == [
+    assert [(chunk["dataid"], chunk["result"], chunk["exit_code"]) for chunk in said["chunks"]] == [
         ("1", "finished", 0),
         ("2", "failed", 1),
     ]

@@ -12,7 +12,7 @@ from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.ledger.schema import migrations
 from tests.operator import impatient
 
-NAMES = [one.name for one in migrations()]
+NAMES = [migration.name for migration in migrations()]
 
 
 def run(*arguments: str, url: str) -> Result:

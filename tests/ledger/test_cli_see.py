@@ -57,7 +57,7 @@ def test_status_as_json_has_progress_pace_and_live_claims(run: Odf) -> None:
     assert delays["progress"] == pytest.approx(8 / 30)
     assert delays["pace"] > 0
     assert delays["eta"] == pytest.approx(17 / delays["pace"] * 60, rel=1e-3)
-    assert [one["dataid"] for one in found["running"]] == ["2024-01-14"]
+    assert [future["dataid"] for future in found["running"]] == ["2024-01-14"]
     assert [one["datasetid"] for one in run.json("status", "--failed")["datasets"]] == ["delays", "flights"]
 
 
@@ -97,7 +97,7 @@ def test_chunks_are_a_heat_map_with_a_letter_for_each_in_a_pipe(run: Odf) -> Non
     ],
 )
 def test_chunks_are_found_by_name_range_status_and_time(run: Odf, words: list[str], expected: list[str]) -> None:
-    assert [one["dataid"] for one in run.json("chunks", "delays", *words)["chunks"]] == list(expected)
+    assert [chunk["dataid"] for chunk in run.json("chunks", "delays", *words)["chunks"]] == list(expected)
 
 
 def test_chunks_as_a_list_have_their_reasons_in_one_line_each(run: Odf) -> None:
@@ -166,7 +166,7 @@ def test_why_answers_the_five_questions_for_a_chunk_and_exits_with_the_answer(ru
 def test_why_as_json_has_the_code_and_all_answers_now_or_as_stored(run: Odf) -> None:
     found = run.json("why", "average", "2024-01-25", exit_code=1)
     assert (found["go"], found["code"]) == (False, "DATA_NOT_READY")
-    assert [one["yes"] for one in found["verdict"]["answers"]] == [False, True, False, False, True]
+    assert [verdict["yes"] for verdict in found["verdict"]["answers"]] == [False, True, False, False, True]
     assert run.json("why", "average", "2024-01-01", "--stored")["verdict"]["claim_id"] is not None
 
 
@@ -205,7 +205,7 @@ def test_why_of_a_job_shows_what_is_held_or_has_a_foreign_status_as_locked(flow:
 
 def test_why_of_a_job_says_how_many_wait_when_it_asked_only_some(flow: Flow) -> None:
     _, clean = flow.register("load: -> raw", "clean: raw -> tidy")
-    flow.plan(clean, [str(one) for one in range(600)])
+    flow.plan(clean, [str(n) for n in range(600)])
     found = Odf(url=flow.url).json("why", "clean", exit_code=1)
     assert (found["waiting"], found["asked"]) == (600, 500)
     assert "(of 600, the first 500 were asked)" in Odf(url=flow.url).text("why", "clean", exit_code=1)
@@ -223,7 +223,7 @@ def test_why_failed_names_each_cause_once(run: Odf) -> None:
     assert "OSError: /mnt/lake/* is not there (errno 5)" in said
     assert "delays/2024-01-12: OSError: /mnt/lake/delays/2024-01-12/part-3 is not there (errno 5)" in said
     found = run.json("why", "--failed", exit_code=1)
-    assert [(one["count"], one["jobs"]) for one in found["causes"]] == [
+    assert [(cause["count"], cause["jobs"]) for cause in found["causes"]] == [
         (4, ["average"]),
         (1, ["average"]),
         (1, ["load"]),
@@ -283,14 +283,14 @@ def test_a_cause_is_the_reason_without_what_differs_from_chunk_to_chunk(month: F
 
 def test_runs_are_shown_newest_first_with_outcome_and_what_they_hold(run: Odf) -> None:
     found = run.json("runs")["runs"]
-    assert [(one["run_id"], one["jobid"], one["outcome"], one["holds"]) for one in found] == [
+    assert [(row["run_id"], row["jobid"], row["outcome"], row["holds"]) for row in found] == [
         (2, "average", None, 1),
         (1, "load", "ENDED", 0),
     ]
     said = run.text("runs", "load")
     assert "ENDED" in said
     assert "cron" in said
-    assert [one["run_id"] for one in run.json("runs", "--running")["runs"]] == [2]
+    assert [future["run_id"] for future in run.json("runs", "--running")["runs"]] == [2]
     assert run.text("runs", "--failed") == "No runs like that.\n"
     assert "job lod is not registered" in run.error("runs", "lod")
 

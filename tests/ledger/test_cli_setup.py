@@ -263,7 +263,7 @@ def test_an_import_whose_connections_the_database_refuses_registers_nothing(flow
 
 
 def many(count: int) -> str:
-    return json.dumps({"format": 1, "datasets": [{"datasetid": f"set_{one}"} for one in range(count)]})
+    return json.dumps({"format": 1, "datasets": [{"datasetid": f"set_{n}"} for n in range(count)]})
 
 
 def test_an_import_of_many_needs_a_yes_and_one_of_few_does_not(run: Odf) -> None:

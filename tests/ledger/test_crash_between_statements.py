@@ -103,8 +103,8 @@ def prepare(url: str, root: Path) -> Stage:
             job("daily: raw -> day", raw=ListedChunks(lambda dataid: [dataid, "1"])),
             job("report: raw -> paper", raw=ALL),
         ]
-        names = {one.datasetid for each in jobs for one in each.inputs} | {one for each in jobs for one in each.outputs}
-        datasets = [Dataset(datasetid=one, location=str(root / one)) for one in sorted(names)]
+        names = {name for each in jobs for name in (*each.outputs, *(needed.datasetid for needed in each.inputs))}
+        datasets = [Dataset(datasetid=name, location=str(root / name)) for name in sorted(names)]
         register(ledger, datasets, jobs)
         load, clean, daily, report = jobs
         plan(ledger, load, ["1", "2", "3", "4", "5", "6"])
@@ -128,7 +128,7 @@ def prepare(url: str, root: Path) -> Stage:
         )
         hold(ledger, [key("raw/6")], by="ada")
         fail(ledger, claim(ledger, "clean", "2"), "the disk is full")
-    return Stage(root=root, datasets=datasets, jobs={one.jobid: one for one in jobs}, held=held, second=second, run=run)
+    return Stage(root=root, datasets=datasets, jobs={job.jobid: job for job in jobs}, held=held, second=second, run=run)
 
 
 def made(claim: Claim, root: Path) -> dict[DatasetId, NewManifest]:

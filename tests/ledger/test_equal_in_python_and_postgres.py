@@ -261,7 +261,9 @@ def row_of(psql: psycopg.Connection, table: str, name: str) -> dict[str, Any]:
 
 def test_a_policy_has_the_same_defaults_in_both(psql: psycopg.Connection) -> None:
     psql.execute("insert into dataflow.job_policy (jobid) values ('plain')")
-    assert row_of(psql, "job_policy", "plain") == {one.name: getattr(Policy(), one.name) for one in fields(Policy)}
+    assert row_of(psql, "job_policy", "plain") == {
+        field.name: getattr(Policy(), field.name) for field in fields(Policy)
+    }
 
 
 def test_a_job_without_a_policy_has_the_lease_and_attempts_of_the_default(flow: Flow) -> None:

@@ -320,7 +320,7 @@ def test_a_publish_of_two_outputs_whose_answer_was_lost_is_complete(
     flow.register(both)
     plan(flow.ledger, both, ["1"])
     taken = claim(remote.ledger, "load", "1")
-    manifests = {one: flow.manifest(taken, one) for one in taken.outputs}
+    manifests = {output: flow.manifest(taken, output) for output in taken.outputs}
     with before_statement(monkeypatch, lambda: cable.lose_the_answer_with(b"SELECT "), name="publish") as fired:
         with pytest.raises(LedgerUnavailable):
             publish(remote.ledger, taken, manifests)
@@ -622,4 +622,4 @@ def test_an_old_schema_is_an_error_that_says_how_to_upgrade(empty_url: str, tmp_
                 act()
         schema.install(ledger)
         planned(flow, "1")
-        assert [one.dataid for one in claim_next(ledger, "load")] == ["1"]
+        assert [claim.dataid for claim in claim_next(ledger, "load")] == ["1"]

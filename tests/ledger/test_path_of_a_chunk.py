@@ -45,7 +45,7 @@ def test_a_chunk_goes_from_planned_to_ready_and_wakes_its_consumer(flow: Flow) -
     assert flow.runnable() == [("clean", "2024-01-01")]
 
     (consumer,) = claim_next(flow.ledger, "clean")
-    assert [str(one) for one in consumer.inputs] == ["raw/2024-01-01 version 1"]
+    assert [str(needed) for needed in consumer.inputs] == ["raw/2024-01-01 version 1"]
     assert consumer.manifests[0].files[0].path == "part-0"
     assert flow.in_rows() == [("raw", "clean", "2024-01-01")]
     flow.publish(consumer)
@@ -108,8 +108,8 @@ def test_claims_by_name_return_claims_and_the_verdicts_of_refused_chunks(flow: F
     flow.plan(load, ["1", "2", "3"])
     claim(flow.ledger, "load", "2")
     found = claim_many(flow.ledger, "load", ["1", "2", "3"])
-    assert [one.dataid for one in found.claims] == ["1", "3"]
-    assert [(one.dataid, one.code) for one in found.refused] == [("2", Code.LOCKED)]
+    assert [claim.dataid for claim in found.claims] == ["1", "3"]
+    assert [(verdict.dataid, verdict.code) for verdict in found.refused] == [("2", Code.LOCKED)]
 
 
 def test_renewing_moves_the_lease(flow: Flow) -> None:
@@ -158,7 +158,7 @@ def test_a_chunk_is_published_as_claimed_even_if_its_jobs_outputs_changed(flow: 
     taken = claim(flow.ledger, "load", "1")
     flow.register(after)
     flow.publish(taken)
-    assert {flow.status(f"{one}/1") for one in taken.outputs} == {"READY"}
+    assert {flow.status(f"{output}/1") for output in taken.outputs} == {"READY"}
 
 
 def test_publish_many_publishes_the_good_and_returns_errors_for_the_others(flow: Flow) -> None:
@@ -168,7 +168,9 @@ def test_publish_many_publishes_the_good_and_returns_errors_for_the_others(flow:
     made = [Made(claim=one, manifests={DatasetId("raw"): flow.manifest(one)}) for one in (first, second, third)]
     made[1] = replace(made[1], manifests={DatasetId("raw"): NewManifest(location="/outside")})
     published = publish_many(flow.ledger, [*made, made[0]])
-    assert [one.claim_id for one in published.versions] == [first.claim_id], "the one that was given twice, once"
+    assert [version.claim_id for version in published.versions] == [first.claim_id], (
+        "the one that was given twice, once"
+    )
     assert published.lost == (third,)
     assert [one.claim for one in published.misfits] == [second]
     assert "raw/2: /outside lies outside of the root" in str(published.misfits[0].error)

@@ -52,7 +52,7 @@ def ask_and_claim(flow: Flow, jobid: str, dataid: str) -> Verdict:
         claim(flow.ledger, jobid, dataid)
     assert refused.value.verdict.answers == asked.answers
     assert refused.value.verdict.inputs == asked.inputs
-    assert [one.question for one in asked.answers] == list(Question)
+    assert [answer.question for answer in asked.answers] == list(Question)
     assert rows_of_chunks(flow) == before
     kept = stored_verdicts(flow, jobid, dataid)
     assert len(kept) - stored <= 1
@@ -68,7 +68,7 @@ def assert_no(flow: Flow, jobid: str, dataid: str, code: Code, *words: str) -> A
     assert claim_next(flow.ledger, jobid, 10) == []
     assert rows_of_chunks(flow) == before
     assert verdict.code is code, str(verdict)
-    (answer,) = (one for one in verdict.answers if CODES[one.question] is code)
+    (answer,) = (answer for answer in verdict.answers if CODES[answer.question] is code)
     for word in words:
         assert word in answer.reason
     fact, _, step = answer.reason.rpartition("; ")
@@ -80,7 +80,7 @@ def assert_no(flow: Flow, jobid: str, dataid: str, code: Code, *words: str) -> A
 def assert_go(flow: Flow, jobid: str, dataid: str) -> Claim:
     (asked,) = gate(flow.ledger, jobid, [dataid])
     assert asked.go, str(asked)
-    assert [one.question for one in asked.answers] == list(Question)
+    assert [answer.question for answer in asked.answers] == list(Question)
     return claim(flow.ledger, jobid, dataid)
 
 
@@ -185,7 +185,7 @@ def test_a_skipped_input_declared_as_passing_lets_its_consumer_run(flow: Flow) -
     for dataid in ("1", "2"):
         taken = assert_go(flow, "clean", dataid)
         assert taken.manifests == ()
-        assert [one.manifest_id for one in taken.inputs] == [None]
+        assert [needed.manifest_id for needed in taken.inputs] == [None]
 
 
 def test_a_skipped_input_never_lets_its_consumer_run_on_the_previous_version(flow: Flow) -> None:
@@ -230,7 +230,7 @@ def test_a_chunk_made_of_all_chunks_waits_for_each_of_them(flow: Flow) -> None:
     flow.announce("codes/b", "RUNNING")
     assert_no(flow, "total", "1", Code.DATA_NOT_READY, "codes/b is RUNNING")
     flow.type("update dataflow.datastatus set status = 'READY' where status = 'RUNNING'")
-    assert {str(one) for one in assert_go(flow, "total", "1").inputs} == {"codes/a", "codes/b"}
+    assert {str(needed) for needed in assert_go(flow, "total", "1").inputs} == {"codes/a", "codes/b"}
 
 
 def test_a_chunk_of_an_ordered_job_waits_for_its_turn(flow: Flow) -> None:
@@ -250,7 +250,7 @@ def one_at_a_time(flow: Flow, jobid: str) -> list[str]:
     order: list[str] = []
     while taken := claim_next(flow.ledger, jobid, 10):
         assert_invariants(flow.psql)
-        order += [one.dataid for one in taken]
+        order += [claim.dataid for claim in taken]
         assert claim_next(flow.ledger, jobid, 10) == []
         flow.publish(taken[0])
     return order
@@ -304,8 +304,8 @@ def test_an_earlier_chunk_of_an_ordered_job_waits_for_the_running_one(flow: Flow
 def test_an_ordered_job_claimed_by_several_names_gets_only_the_first(flow: Flow) -> None:
     flow.register(job("load: -> raw", Policy(ordered=True)))
     found = claim_many(flow.ledger, "load", ["10", "9"])
-    assert [one.dataid for one in found.claims] == ["9"]
-    assert [(one.dataid, one.code) for one in found.refused] == [("10", Code.DATA_NOT_READY)]
+    assert [claim.dataid for claim in found.claims] == ["9"]
+    assert [(verdict.dataid, verdict.code) for verdict in found.refused] == [("10", Code.DATA_NOT_READY)]
 
 
 # Never the same date, at no time of no day: they are 25 hours apart.
@@ -323,7 +323,7 @@ def test_today_is_ready_only_for_the_current_date_in_its_time_zone(flow: Flow, z
     verdict = ask_and_claim(flow, "daily", date_in(elsewhere))
     assert verdict.code is Code.DATA_NOT_READY
     assert f"today/{date_in(elsewhere)} is not the current day in {zone}; wait for the day" in str(verdict)
-    assert [one.dataid for one in claim_next(flow.ledger, "daily", 10)] == [date_in(zone)]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "daily", 10)] == [date_in(zone)]
 
 
 def test_today_is_not_ready_for_yesterday(flow: Flow) -> None:
@@ -413,7 +413,7 @@ def test_yesterdays_file_again_is_wrong_data_until_the_other_chunk_changes(flow:
         )
     publish_anew(flow, "raw/2024-01-02", "load", content="its own")
     heal(flow.ledger)
-    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["2024-01-01", "2024-01-02"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 10)] == ["2024-01-01", "2024-01-02"]
 
 
 def test_repeated_content_is_right_where_the_dataset_allows_repeats(flow: Flow) -> None:
@@ -421,7 +421,7 @@ def test_repeated_content_is_right_where_the_dataset_allows_repeats(flow: Flow) 
     flow.plan(load, ["1", "2"])
     for dataid in ("1", "2"):
         flow.produce("load", dataid, content="the same")
-    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1", "2"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 10)] == ["1", "2"]
 
 
 def test_the_same_content_in_a_new_version_of_the_same_chunk_is_right(flow: Flow) -> None:
@@ -492,7 +492,7 @@ def test_resubmit_downstream_rebuilds_everything_made_from_a_chunk(flow: Flow) -
     flow.plan(total, ["z"])
     flow.produce("total", "z")
     done = resubmit(flow.ledger, [key("raw/1")], by="ada", with_downstream=True)
-    assert {str(one) for one in done.chunks} == {"raw/1", "tidy/1", "dates/a", "sums/z"}
+    assert {str(chunk) for chunk in done.chunks} == {"raw/1", "tidy/1", "dates/a", "sums/z"}
     assert (flow.status("raw/2"), flow.status("tidy/2")) == ("READY", "READY")
     for jobid, dataid in (("load", "1"), ("clean", "1"), ("days", "a"), ("total", "z")):
         (taken,) = claim_next(flow.ledger, jobid, 10)
@@ -548,7 +548,7 @@ def test_a_repeated_chunk_is_right_once_the_other_row_is_deleted(flow: Flow) -> 
     flow.produce("load", "2", "same")
     flow.type("delete from dataflow.datastatus where datasetid = 'raw' and dataid = '2'")
     assert_invariants(flow.psql)
-    assert [one.dataid for one in claim_next(flow.ledger, "clean", 5)] == ["1"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 5)] == ["1"]
 
 
 @pytest.mark.parametrize("with_a_version", [True, False])
@@ -642,7 +642,7 @@ def test_a_job_that_stops_being_ordered_is_unordered_at_once(flow: Flow) -> None
     flow.plan(load, ["9", "10"])
     claim(flow.ledger, "load", "9")
     flow.register("load: -> raw")
-    assert [one.dataid for one in claim_next(flow.ledger, "load", 10)] == ["10"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "load", 10)] == ["10"]
 
 
 def test_a_chunk_waits_for_an_input_listed_by_hand(flow: Flow) -> None:
@@ -688,7 +688,7 @@ def test_a_missing_file_is_misplaced_until_it_is_back_and_heal_has_run(flow: Flo
     file.write_bytes(content)
     assert claim_next(flow.ledger, "clean") == [], "a refused chunk is not asked again at every turn"
     assert heal(flow.ledger).asked_again == 1
-    assert [one.dataid for one in claim_next(flow.ledger, "clean")] == ["1"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean")] == ["1"]
 
 
 def test_a_missing_folder_is_misplaced(flow: Flow) -> None:
@@ -712,16 +712,16 @@ def test_a_file_of_another_size_is_misplaced(flow: Flow) -> None:
 def test_a_misplaced_chunk_does_not_block_its_neighbours(flow: Flow) -> None:
     managed_input(flow, "1", "2", "3")
     file_of(flow, "raw/2").unlink()
-    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1", "3"]
-    assert [one.code for one in stored_verdicts(flow, "clean", "2")] == [Code.INVALID_PATH]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 10)] == ["1", "3"]
+    assert [verdict.code for verdict in stored_verdicts(flow, "clean", "2")] == [Code.INVALID_PATH]
 
 
 def test_one_misplaced_chunk_does_not_stop_the_other_claims_by_name(flow: Flow) -> None:
     managed_input(flow, "1", "2", "3")
     file_of(flow, "raw/2").unlink()
     found = claim_many(flow.ledger, "clean", ["1", "2", "3"])
-    assert [one.dataid for one in found.claims] == ["1", "3"]
-    assert [(one.dataid, one.code) for one in found.refused] == [("2", Code.INVALID_PATH)]
+    assert [claim.dataid for claim in found.claims] == ["1", "3"]
+    assert [(verdict.dataid, verdict.code) for verdict in found.refused] == [("2", Code.INVALID_PATH)]
 
 
 # ---- VALID
@@ -746,7 +746,7 @@ def test_foreign_ready_data_is_trusted_where_the_dataset_trusts_it(flow: Flow, m
     flow.register("clean: raw -> tidy", raw=replace(raw, foreign_ready="trusted"))
     flow.announce("raw/1")
     taken = assert_go(flow, "clean", "1")
-    assert [one.manifest_id for one in taken.inputs] == [None]
+    assert [needed.manifest_id for needed in taken.inputs] == [None]
     assert taken.manifests == ()
 
 
@@ -831,7 +831,7 @@ def test_a_job_that_is_already_reading_the_input_is_locked(flow: Flow) -> None:
     flow.type("insert into dataflow.datastatus values ('raw', 'clean', '1', 'IN', 'RUNNING', now())")
     assert_no(flow, "clean", "1", Code.LOCKED, "job clean reads raw/1 already", "resubmit its output")
     flow.type("delete from dataflow.datastatus where locktype = 'IN'")
-    assert [one.dataid for one in claim_next(flow.ledger, "clean")] == ["1"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean")] == ["1"]
 
 
 def test_an_input_lock_blocks_only_its_own_job(flow: Flow) -> None:
@@ -856,7 +856,7 @@ def test_a_producer_may_not_rerun_while_a_foreign_consumer_reads_in_place(flow: 
     resubmit(flow.ledger, [key("raw/1")], by="ada")
     assert_no(flow, "load", "1", Code.LOCKED, "raw/1 is being read in place", "wait for it")
     flow.type("delete from dataflow.datastatus where locktype = 'IN'")
-    assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"], "asked again without anybody's help"
+    assert [claim.dataid for claim in claim_next(flow.ledger, "load")] == ["1"], "asked again without anybody's help"
 
 
 def test_a_producer_may_not_rerun_while_a_consumer_reads_without_a_manifest(flow: Flow) -> None:
@@ -866,19 +866,19 @@ def test_a_producer_may_not_rerun_while_a_consumer_reads_without_a_manifest(flow
     resubmit(flow.ledger, [key("raw/1")], by="ada")
     assert_no(flow, "load", "1", Code.LOCKED, "raw/1 is being read in place")
     flow.publish(reader)
-    assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "load")] == ["1"]
 
 
 def test_a_producer_may_not_rerun_while_a_consumer_reads_a_shared_location(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
     publish(flow.ledger, claim(flow.ledger, "load", "1"), NewManifest(location=ELSEWHERE))
     reader = claim(flow.ledger, "clean", "1")
-    assert [one.version for one in reader.inputs] == [1], "the evidence is there all the same"
+    assert [needed.version for needed in reader.inputs] == [1], "the evidence is there all the same"
     resubmit(flow.ledger, [key("raw/1")], by="ada")
     assert_invariants(flow.psql)
     assert_no(flow, "load", "1", Code.LOCKED, "raw/1 is being read in place")
     flow.publish(reader)
-    assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "load")] == ["1"]
 
 
 def test_a_version_is_not_published_over_another_one(flow: Flow) -> None:
@@ -997,7 +997,7 @@ def test_a_listed_input_that_the_job_no_longer_has_is_ignored(flow: Flow) -> Non
     flow.announce("hours/h")
     flow.register(job("days: hours -> dates", hours=hours), hours=external("hours"))
     assert_invariants(flow.psql)
-    assert {str(one) for one in assert_go(flow, "days", "1").inputs} == {"hours/h"}
+    assert {str(needed) for needed in assert_go(flow, "days", "1").inputs} == {"hours/h"}
 
 
 def test_chunks_made_runnable_by_a_registration_are_notified_with_answers(flow: Flow) -> None:
@@ -1006,7 +1006,7 @@ def test_chunks_made_runnable_by_a_registration_are_notified_with_answers(flow: 
         flow.produce("load", dataid, content)
     flow.type("listen dataflow_runnable")
     flow.register("load: -> raw", "clean: raw -> tidy")
-    assert [one.payload for one in flow.psql.notifies(timeout=PATIENCE_SECONDS, stop_after=1)] == ["clean"]
+    assert [notice.payload for notice in flow.psql.notifies(timeout=PATIENCE_SECONDS, stop_after=1)] == ["clean"]
     assert stored_verdicts(flow, "clean", "1")[-1].code is Code.WRONG_DATA
     assert stored_verdicts(flow, "clean", "3") == []
 
@@ -1063,10 +1063,12 @@ def test_a_publish_gives_its_consumers_the_same_answers_as_the_gate(
     taken = claim_next(flow.ledger, "clean", 2)
     flow.type(before)
     flow.type("listen dataflow_runnable")
-    publish_many(flow.ledger, [Made(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
+    publish_many(
+        flow.ledger, [Made(claim=claim, manifests={claim.outputs[0]: flow.manifest(claim)}) for claim in taken]
+    )
     told = {
-        one.payload
-        for one in flow.psql.notifies(timeout=PATIENCE_SECONDS if None in codes.values() else 0, stop_after=1)
+        notice.payload
+        for notice in flow.psql.notifies(timeout=PATIENCE_SECONDS if None in codes.values() else 0, stop_after=1)
     }
     found = flow.psql.execute("select dataid, blocked from dataflow.runnable where jobid = 'total'").fetchall()
     assert dict(found) == codes
@@ -1077,7 +1079,9 @@ def test_a_publish_gives_its_consumers_the_same_answers_as_the_gate(
 def test_publishing_chunks_of_several_jobs_notifies_the_consumers_of_each(flow: Flow) -> None:
     flow.register("load: -> raw", "look: -> codes", "clean: raw -> tidy", "index: codes -> pages")
     taken = [claim(flow.ledger, jobid, dataid) for jobid in ("load", "look") for dataid in ("1", "2")]
-    publish_many(flow.ledger, [Made(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
+    publish_many(
+        flow.ledger, [Made(claim=claim, manifests={claim.outputs[0]: flow.manifest(claim)}) for claim in taken]
+    )
     assert flow.runnable() == [("clean", "1"), ("clean", "2"), ("index", "1"), ("index", "2")]
     assert_invariants(flow.psql)
 
@@ -1109,12 +1113,12 @@ def test_two_chunks_published_together_with_equal_content_are_both_wrong_data(fl
     publish_many(
         flow.ledger,
         [
-            Made(claim=one, manifests={one.outputs[0]: flow.manifest(one, content=contents[one.dataid])})
-            for one in taken
+            Made(claim=claim, manifests={claim.outputs[0]: flow.manifest(claim, content=contents[claim.dataid])})
+            for claim in taken
         ],
     )
     assert flow.runnable() == [("clean", "1"), ("clean", "2"), ("clean", "3")]
-    assert [one.dataid for one in claim_next(flow.ledger, "clean", 3)] == ["3"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 3)] == ["3"]
     assert_invariants(flow.psql)
 
 
@@ -1129,7 +1133,7 @@ def test_every_question_is_answered_even_if_the_first_answer_is_no(flow: Flow) -
     flow.announce("raw/x")
     flow.announce("tidy/x", "HOLD")
     verdict = ask_and_claim(flow, "clean", "x")
-    assert [(one.question, one.yes) for one in verdict.answers] == [(question, False) for question in Question]
+    assert [(answer.question, answer.yes) for answer in verdict.answers] == [(question, False) for question in Question]
     for part in (
         "codes/x is not there",
         "raw has no chunk x",
@@ -1144,7 +1148,7 @@ def test_the_evidence_of_a_verdict_is_stored_with_it(flow: Flow) -> None:
     (asked,) = gate(flow.ledger, "clean", ["1"])
     (kept,) = stored_verdicts(flow, "clean", "1")
     assert kept.inputs == asked.inputs
-    assert [str(one) for one in kept.inputs] == ["raw/1 version 1"]
+    assert [str(needed) for needed in kept.inputs] == ["raw/1 version 1"]
     assert kept.asked is not None
     assert abs(kept.asked - datetime.now(UTC)) < timedelta(minutes=5)
 
@@ -1160,7 +1164,7 @@ def test_an_unchanged_no_is_stored_once_and_a_changed_one_again(flow: Flow) -> N
     assert len(stored_verdicts(flow, "clean", "1")) == 2
     flow.type("update dataflow.datastatus set status = 'READY'")
     taken = claim(flow.ledger, "clean", "1")
-    assert [one.claim_id for one in stored_verdicts(flow, "clean", "1")] == [None, None, taken.claim_id]
+    assert [verdict.claim_id for verdict in stored_verdicts(flow, "clean", "1")] == [None, None, taken.claim_id]
 
 
 def test_answers_come_in_the_order_of_the_given_chunks(flow: Flow) -> None:

@@ -114,7 +114,9 @@ def _wait_until(true: Callable[[], bool]) -> None:
 
 
 def of_claim(claim: Claim, root: str) -> dict[DatasetId, NewManifest]:
-    return {one: NewManifest(location=f"{root}/{one}/claim-{claim.claim_id}", row_count=1) for one in claim.outputs}
+    return {
+        output: NewManifest(location=f"{root}/{output}/claim-{claim.claim_id}", row_count=1) for output in claim.outputs
+    }
 
 
 def announce_many(flow: Flow, datasetid: str, count: int) -> None:
@@ -138,7 +140,7 @@ def _claim_until_nothing_is_left(barrier: Barrier, url: str, count: int) -> list
         found: list[tuple[str, int]] = []
         barrier.wait()
         while taken := claim_next(ledger, "clean", count):
-            found += [(one.dataid, one.claim_id) for one in taken]
+            found += [(claim.dataid, claim.claim_id) for claim in taken]
         return found
 
 
@@ -194,7 +196,7 @@ def _claim_many_by_name(barrier: Barrier, url: str, rounds: Sequence[Sequence[st
         said: list[set[str]] = []
         for names in rounds:
             barrier.wait()
-            said.append({str(one.dataid) for one in claim_many(ledger, "load", names).claims})
+            said.append({str(claim.dataid) for claim in claim_many(ledger, "load", names).claims})
         return said
 
 
@@ -219,10 +221,10 @@ def _claim_and_publish(barrier: Barrier, url: str, root: str, steps: Any) -> int
     with Ledger(url, connections=1) as ledger:
         barrier.wait()
         while taken := claim_next(ledger, "clean", 20):
-            for one in taken:
+            for claim in taken:
                 if steps is not None:
                     steps.send(made)
-                publish(ledger, one, of_claim(one, root))
+                publish(ledger, claim, of_claim(claim, root))
                 made += 1
     return made
 
@@ -258,9 +260,9 @@ def test_a_claimer_killed_with_sigkill_loses_nothing(flow: Flow) -> None:
     assert len(heal(flow.ledger).resubmitted) == lost
     again = claim_next(flow.ledger, "clean", 100)
     assert len(again) == lost
-    assert {one.attempt for one in again} == {2}
-    for one in again:
-        publish(flow.ledger, one, of_claim(one, str(flow.root)))
+    assert {claim.attempt for claim in again} == {2}
+    for reclaimed in again:
+        publish(flow.ledger, reclaimed, of_claim(reclaimed, str(flow.root)))
 
     statuses = flow.psql.execute("select status, count(*) from dataflow.datastatus where datasetid = 'tidy' group by 1")
     assert statuses.fetchall() == [("READY", 300)]
@@ -275,9 +277,9 @@ def test_a_claimer_killed_with_sigkill_loses_nothing(flow: Flow) -> None:
 
 def _publish_in_turn(barrier: Barrier, url: str, root: str, claims: Sequence[Claim]) -> None:
     with Ledger(url, connections=1) as ledger:
-        for one in claims:
+        for claim in claims:
             barrier.wait()
-            publish(ledger, one, of_claim(one, root))
+            publish(ledger, claim, of_claim(claim, root))
 
 
 def test_two_inputs_published_concurrently_wake_their_consumer(flow: Flow) -> None:
@@ -365,7 +367,7 @@ def _publish_batches(barrier: Barrier, url: str, root: str, seed: int) -> Tally:
         for _ in range(scaled(60, fast=15)):
             with _counted(gave_way):
                 taken = claim_next(ledger, chance.choice(("load", "clean")), 12)
-                publish_many(ledger, [Made(claim=one, manifests=of_claim(one, root)) for one in taken])
+                publish_many(ledger, [Made(claim=claim, manifests=of_claim(claim, root)) for claim in taken])
     return _tally(gave_way)
 
 
@@ -431,7 +433,7 @@ def test_concurrent_publishers_operators_and_healers_lose_nothing(flow: Flow) ->
     )
     print("gave way:", tallies)  # noqa: T201 - pytest shows it when the test fails, and with -s
     # What Postgres calls a deadlock was told to somebody, as something to try again.
-    assert deadlocks(flow) - before == sum(one.deadlocks for one in tallies)
+    assert deadlocks(flow) - before == sum(tally.deadlocks for tally in tallies)
     assert_invariants(flow.psql)
 
     # Nothing is lost: the normal flow brings every chunk to READY.
@@ -440,7 +442,7 @@ def test_concurrent_publishers_operators_and_healers_lose_nothing(flow: Flow) ->
     flow.type("update dataflow.datastatus set status = 'RESUBMIT' where status = 'FAILED'")
     for jobid in ("load", "clean"):
         while taken := claim_next(flow.ledger, jobid, 100):
-            publish_many(flow.ledger, [Made(claim=one, manifests=of_claim(one, str(flow.root))) for one in taken])
+            publish_many(flow.ledger, [Made(claim=claim, manifests=of_claim(claim, str(flow.root))) for claim in taken])
     statuses = flow.psql.execute("select status, count(*) from dataflow.datastatus group by 1").fetchall()
     assert statuses == [("READY", 180)]
     assert_invariants(flow.psql)
@@ -489,7 +491,7 @@ def typed_resubmit(chunk: str) -> Operation:
 
 
 def publishes(flow: Flow, claim: Claim, content: str | None = None) -> Operation:
-    made = {one: flow.manifest(claim, one, content) for one in claim.outputs}
+    made = {output: flow.manifest(claim, output, content) for output in claim.outputs}
     return lambda transaction: ledger_claims.publish(transaction, [(claim, made)])
 
 

@@ -38,7 +38,7 @@ from tests.databases import temporary_database
 from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow, job, key
 
-NAMES = tuple(one.name for one in schema.migrations())
+NAMES = tuple(migration.name for migration in schema.migrations())
 ROLES = ("reader", "operator", "admin")
 
 
@@ -147,7 +147,7 @@ def test_five_installers_at_once_install_once(empty_url: str, wanted: dict[str, 
             return schema.install(ledger)
 
     with ThreadPoolExecutor(5) as threads:
-        applied = [one.result(PATIENCE_SECONDS) for one in [threads.submit(installer) for _ in range(5)]]
+        applied = [future.result(PATIENCE_SECONDS) for future in [threads.submit(installer) for _ in range(5)]]
     assert sorted(applied) == [(), (), (), (), NAMES]
     assert catalog(empty_url) == wanted
 
@@ -274,7 +274,7 @@ def test_installers_of_several_databases_make_the_roles_of_a_new_server_once(new
             admin.execute(f"create database many_{number}".encode())
     urls = [of(new_server, dbname=f"many_{number}") for number in range(4)]
     with ThreadPoolExecutor(4) as threads:
-        applied = [one.result(PATIENCE_SECONDS) for one in [threads.submit(installer, url) for url in urls]]
+        applied = [future.result(PATIENCE_SECONDS) for future in [threads.submit(installer, url) for url in urls]]
     assert applied == [NAMES] * 4
     reports = [verify(url) for url in urls]
     assert all(one.ok and one.missing_roles == () for one in reports)
@@ -562,7 +562,7 @@ def test_what_an_operator_does_is_in_the_history_with_the_login(flow_as: Callabl
     operator.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = '1'")
     with operator.ledger.statement() as statement:
         events = chunks.history(statement, key("raw/1"))[1:]
-    assert [(one.new_status, one.login, one.actor) for one in events] == [
+    assert [(event.new_status, event.login, event.actor) for event in events] == [
         ("RUNNING", "a_operator", "operator"),
         ("RESUBMIT", "a_operator", None),
     ]

@@ -453,7 +453,7 @@ def test_a_script_writes_into_the_place_of_its_claim_and_its_files_are_listed(sh
     with shop.flow.ledger.statement() as statement:
         manifest = chunks.current_manifest(statement, key("raw/a/b"))
     assert manifest is not None
-    assert [(one.path, one.size) for one in manifest.files] == [("part/1", 6)]
+    assert [(file.path, file.size) for file in manifest.files] == [("part/1", 6)]
     assert Path(manifest.location).is_relative_to(shop.flow.root / "raw" / "a%2Fb")
     first = manifest.location
     assert shop.run_chunk(shop.script("exit 1"), "a/b").exit_code == ScriptFailed.exit_code

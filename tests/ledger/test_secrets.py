@@ -137,7 +137,7 @@ def test_a_secret_is_for_a_name_that_a_dataset_can_have(flow: Flow, words: list[
 
 
 def test_many_passwords_are_encrypted_anew_only_with_a_yes(flow: Flow) -> None:
-    flow.register(f"load: -> {', '.join(f'set_{one}' for one in range(21))}")
+    flow.register(f"load: -> {', '.join(f'set_{n}' for n in range(21))}")
     encrypted = cipher.encrypt_as_upstream("phrase", "hush")
     flow.type("update dataflow.dataset set encryptedpass = %s", encrypted)
     asked = run(flow, "rotate", ODF_NEW_PASSPHRASE="new")

@@ -60,7 +60,7 @@ JOBS: Final[Mapping[str, Job]] = {
 #: `codes` has no producing Job; a SKIPPED chunk of `tidy` lets its consumers pass.
 DATASETS: Final = ("books", "codes", "day", "joined", "left", "paper", "raw", "right", "sums", "tidy")
 PASSES: Final = "tidy"
-PRODUCER: Final[Mapping[str, str]] = {datasetid: one.jobid for one in JOBS.values() for datasetid in one.outputs}
+PRODUCER: Final[Mapping[str, str]] = {datasetid: job.jobid for job in JOBS.values() for datasetid in job.outputs}
 MAX_ATTEMPTS: Final = 3
 #: What a person may make of a chunk on hold, beside what it was.
 GIVEN_UP: Final = ("RESUBMIT", "SKIPPED")
@@ -109,14 +109,14 @@ class Model:
 
     def needs(self, jobid: str, dataid: str) -> list[Chunk]:
         found: list[Chunk] = []
-        for one in JOBS[jobid].inputs:
-            match one.mapping.kind:
+        for needed in JOBS[jobid].inputs:
+            match needed.mapping.kind:
                 case "equal":
-                    found.append((one.datasetid, dataid))
+                    found.append((needed.datasetid, dataid))
                 case "listed":
-                    found += [(one.datasetid, each) for each in WINDOW[dataid] if dataid in self.listed]
+                    found += [(needed.datasetid, each) for each in WINDOW[dataid] if dataid in self.listed]
                 case _:
-                    found += [(one.datasetid, each) for each in self.dataids(one.datasetid)]
+                    found += [(needed.datasetid, each) for each in self.dataids(needed.datasetid)]
         return found
 
     def dataids(self, datasetid: str) -> list[str]:
@@ -126,7 +126,7 @@ class Model:
         return {row: out for row, out in self.outs.items() if (row[0], row[2]) == chunk}
 
     def outputs(self, jobid: str, dataid: str) -> list[RowKey]:
-        return [(one, jobid, dataid) for one in sorted(JOBS[jobid].outputs)]
+        return [(output, jobid, dataid) for output in sorted(JOBS[jobid].outputs)]
 
     def version(self, chunk: Chunk) -> int | None:
         found = [out.version for out in self.rows(chunk).values() if out.status != "SKIPPED" and out.version]
@@ -139,16 +139,16 @@ class Model:
         return bool(words) and words <= ({"READY", "SKIPPED"} if chunk[0] == PASSES else {"READY"})
 
     def is_free(self, jobid: str, dataid: str) -> bool:
-        return all(out.status in FREE for one in JOBS[jobid].outputs for out in self.rows((one, dataid)).values())
+        return all(out.status in FREE for output in JOBS[jobid].outputs for out in self.rows((output, dataid)).values())
 
     def has_inputs(self, jobid: str, dataid: str) -> bool:
         """Is it known which ones, and are all READY?"""
         known = (
-            dataid in self.listed if one.mapping.kind == "listed" else bool(self.dataids(one.datasetid))
-            for one in JOBS[jobid].inputs
-            if one.mapping.kind != "equal"
+            dataid in self.listed if needed.mapping.kind == "listed" else bool(self.dataids(needed.datasetid))
+            for needed in JOBS[jobid].inputs
+            if needed.mapping.kind != "equal"
         )
-        return all(known) and all(self.is_ready(one) for one in self.needs(jobid, dataid))
+        return all(known) and all(self.is_ready(chunk) for chunk in self.needs(jobid, dataid))
 
     def current(self, chunk: Chunk) -> set[int]:
         return {out.version for out in self.rows(chunk).values() if out.version}
@@ -170,7 +170,7 @@ class Model:
         return bool(said) and not any(out.version == used or (out.status == "SKIPPED" and used is None) for out in said)
 
     def is_locked(self, jobid: str, dataid: str) -> bool:
-        kinds: dict[str, str] = {one.datasetid: one.mapping.kind for one in JOBS[jobid].inputs}
+        kinds: dict[str, str] = {needed.datasetid: needed.mapping.kind for needed in JOBS[jobid].inputs}
         reading = (
             (kinds[name] == "equal" or mine.claim_id is None)
             for name, each in self.needs(jobid, dataid)
@@ -184,7 +184,7 @@ class Model:
     def code(self, jobid: str, dataid: str) -> Code | None:
         if not self.has_inputs(jobid, dataid) or self.must_wait(jobid, dataid):
             return Code.DATA_NOT_READY
-        if any(self.is_wrong(one) for one in self.needs(jobid, dataid)):
+        if any(self.is_wrong(chunk) for chunk in self.needs(jobid, dataid)):
             return Code.WRONG_DATA
         return Code.LOCKED if self.is_locked(jobid, dataid) else None
 
@@ -279,7 +279,7 @@ class Model:
         )
 
     def take(self, taken: Claim) -> None:
-        pins = {one: self.version(one) for one in self.needs(taken.jobid, taken.dataid)}
+        pins = {chunk: self.version(chunk) for chunk in self.needs(taken.jobid, taken.dataid)}
         for row in self.outputs(taken.jobid, taken.dataid):
             self._take_over(row)
             out = self.outs.setdefault(row, Out(status="PENDING"))
@@ -378,17 +378,17 @@ class Walk(RuleBasedStateMachine):
             key=lambda each: (not runnable[jobid, each], natural_key(each)),
         )
         taken = claim_next(self.ledger, jobid, count)
-        assert {one.dataid for one in taken} == set(queue[:count])
+        assert {claim.dataid for claim in taken} == set(queue[:count])
         self._take(taken)
 
     def _take(self, taken: list[Claim]) -> None:
         # All of a batch see the ledger as it was before it.
-        for one in taken:
-            self.model.take(one)
-            rows = [self.model.outs[row] for row in self.model.outputs(one.jobid, one.dataid)]
-            assert one.attempt == max(out.attempt for out in rows)
-            pinned = sorted((pin.datasetid, pin.dataid, pin.version) for pin in one.inputs)
-            assert pinned == sorted((*chunk, version) for chunk, version in self.model.pins[one.claim_id].items())
+        for granted in taken:
+            self.model.take(granted)
+            rows = [self.model.outs[row] for row in self.model.outputs(granted.jobid, granted.dataid)]
+            assert granted.attempt == max(out.attempt for out in rows)
+            pinned = sorted((pin.datasetid, pin.dataid, pin.version) for pin in granted.inputs)
+            assert pinned == sorted((*chunk, version) for chunk, version in self.model.pins[granted.claim_id].items())
         self.claims += taken
 
     @precondition(lambda self: self.claims)
@@ -404,7 +404,7 @@ class Walk(RuleBasedStateMachine):
     @rule(back=recent, content=st.sampled_from((None, None, "yesterday's file")))
     def publish(self, back: int, content: str | None) -> None:
         taken = self._claim(back)
-        made = {one: self._manifest(taken, one, content) for one in taken.outputs}
+        made = {output: self._manifest(taken, output, content) for output in taken.outputs}
         if self.model.held(taken):
             self.model.publish(taken, content)
         if (version := self.model.published.get(taken.claim_id)) is None:
@@ -562,7 +562,7 @@ class Walk(RuleBasedStateMachine):
         self._expire(self.claims)
 
     def _expire(self, claims: list[Claim]) -> None:
-        ids = [one.claim_id for one in claims]
+        ids = [claim.claim_id for claim in claims]
         self.model.expired |= set(ids)
         self._type(
             "update dataflow.datastatus set lease_until = now() - interval '1 s' "
@@ -697,12 +697,12 @@ def test_any_sequence_of_verbs_crashes_and_typed_sql_matches_the_model(url: str,
     quick = make_conninfo(url, options="-c synchronous_commit=off -c plan_cache_mode=force_generic_plan")
     datasets = [
         Dataset(
-            datasetid=DatasetId(one),
-            location=str(tmp_path / one),
+            datasetid=DatasetId(datasetid),
+            location=str(tmp_path / datasetid),
             foreign_ready="trusted",
-            skipped_input="passes" if one == PASSES else "waits",
+            skipped_input="passes" if datasetid == PASSES else "waits",
         )
-        for one in DATASETS
+        for datasetid in DATASETS
     ]
     with Ledger(quick) as ledger, psycopg.connect(quick, autocommit=True) as psql:
         register(ledger, datasets, list(JOBS.values()))

@@ -66,7 +66,7 @@ def test_a_throttled_job_never_exceeds_its_concurrency_limit(flow: Flow) -> None
     assert claim_next(flow.ledger, "load", 10) == []
     assert room(flow.ledger, "load").free == 0
     flow.publish(first[0])
-    assert [one.dataid for one in claim_next(flow.ledger, "load", 10)] == ["4"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "load", 10)] == ["4"]
 
 
 def test_concurrent_claimers_stay_within_the_concurrency_limit(flow: Flow) -> None:
@@ -100,7 +100,7 @@ def test_claims_by_name_beyond_the_limit_are_locked(flow: Flow) -> None:
     loaded(flow)
     throttle(flow.ledger, "load", 2, by="ada")
     found = claim_many(flow.ledger, "load", ["1", "2", "3"])
-    assert [one.dataid for one in found.claims] == ["1", "2"]
+    assert [claim.dataid for claim in found.claims] == ["1", "2"]
     (refused,) = found.refused
     assert refused.code is Code.LOCKED
     assert "job load runs at most 2 chunks at a time; wait, or throttle it higher" in str(refused)
@@ -202,7 +202,7 @@ def test_announced_chunks_of_an_external_dataset_wake_its_consumers(flow: Flow) 
     flow.register("clean: raw -> tidy", raw=external("raw"))
     assert announce(flow.ledger, "raw", ["2", "1"], by="ada") == [key("raw/1"), key("raw/2")]
     assert announce(flow.ledger, "raw", ["1"], by="ada") == []
-    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1", "2"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 10)] == ["1", "2"]
 
 
 def test_an_announced_version_makes_consumers_of_the_old_one_stale(flow: Flow) -> None:
@@ -289,7 +289,7 @@ def test_deleting_a_run_touches_only_that_jobs_rows(flow: Flow) -> None:
     with pytest.raises(ClaimLost):
         publish(flow.ledger, lost, flow.manifest(lost))
     flow.publish(kept)
-    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 10)] == ["1"]
 
 
 def test_no_retry_policy_restarts_a_chunk_that_an_operator_cancelled(flow: Flow) -> None:
@@ -312,7 +312,7 @@ def test_a_verb_records_its_actor_and_reason_in_the_history(flow: Flow) -> None:
     delete_run(flow.ledger, "load", "1", by="cid", reason="over")
     with flow.ledger.statement() as statement:
         events = chunks.history(statement, key("raw/1"))
-    assert [(one.new_status, one.actor, one.reason) for one in events] == [
+    assert [(event.new_status, event.actor, event.reason) for event in events] == [
         ("PENDING", "ada", "a trial"),
         ("RUNNING", "test", None),
         ("FAILED", "test", "disk full"),
@@ -329,11 +329,11 @@ def test_a_resubmitted_chunk_of_an_earlier_day_is_run(flow: Flow) -> None:
         "insert into dataflow.datastatus values ('report', 'daily', %s, 'OUT', 'FAILED', now())",
         yesterday,
     )
-    assert yesterday not in [one.dataid for one in claim_next(flow.ledger, "daily", 10)]
+    assert yesterday not in [claim.dataid for claim in claim_next(flow.ledger, "daily", 10)]
     flow.type(
         "update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s and datasetid = 'report'", yesterday
     )
-    assert [one.dataid for one in claim_next(flow.ledger, "daily", 10)] == [yesterday]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "daily", 10)] == [yesterday]
 
 
 @pytest.mark.parametrize("catches_up", [True, False])
@@ -342,7 +342,7 @@ def test_missed_days_are_caught_up_only_if_the_job_declares_it(flow: Flow, catch
     flow.announce(f"today/{date_in('UTC', -3)}", jobid="today")
     heal(flow.ledger)
     missed = [date_in("UTC", -days) for days in (3, 2, 1)]
-    taken = [one.dataid for one in claim_next(flow.ledger, "daily", 10)]
+    taken = [claim.dataid for claim in claim_next(flow.ledger, "daily", 10)]
     assert taken == ([*missed, date_in("UTC")] if catches_up else [date_in("UTC")])
 
 

@@ -365,7 +365,7 @@ def test_the_upstream_next_chunk_query_finds_what_our_claim_would_take(upstream:
     upstream.run("insert into datastatus values ('codes', 'clean', '3', 'IN', 'RUNNING', now())")
     upstream.run("insert into datastatus values ('tidy', 'clean', '4', 'OUT', 'RESUBMIT', now())")
     assert upstream.next_chunk("clean") == "4"
-    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["4", "5"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 10)] == ["4", "5"]
     assert upstream.next_chunk("clean") is None
 
 
@@ -377,7 +377,7 @@ def test_an_installation_registered_in_plain_sql_runs_unchanged(upstream: Upstre
     upstream.register("clean", inputs="raw", outputs="tidy")
     upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
     (taken,) = claim_next(flow.ledger, "clean")
-    assert [str(one) for one in taken.inputs] == ["raw/1"]
+    assert [str(needed) for needed in taken.inputs] == ["raw/1"]
     assert taken.manifests == ()
     publish(flow.ledger, taken, NewManifest(location="somewhere/else"))
     assert flow.status("tidy/1") == "READY"
@@ -395,7 +395,7 @@ def test_a_chunk_running_upstream_is_locked_for_us_then_feeds_our_consumer(upstr
     assert claim_next(flow.ledger, "clean") == []
     upstream.end("clean", "1")
     assert refusal(flow, "clean", "1") is Code.LOCKED
-    assert [one.dataid for one in claim_next(flow.ledger, "report")] == ["1"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "report")] == ["1"]
     assert_nothing_to_heal(flow)
 
 
@@ -425,7 +425,7 @@ def test_after_an_upstream_crash_a_typed_resubmit_is_enough(upstream: Upstream, 
     assert refusal(flow, "clean", "1") is Code.LOCKED, "without a lease nobody knows that it crashed"
     upstream.run("update datastatus set status='RESUBMIT' where datasetid='tidy' and dataid='1'")
     assert flow.in_rows() == []
-    assert [one.dataid for one in claim_next(flow.ledger, "clean")] == ["1"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean")] == ["1"]
     assert_nothing_to_heal(flow)
 
 
@@ -537,16 +537,18 @@ def test_fifty_resubmitted_chunks_of_a_chain_rerun_producers_first(upstream: Ups
 def run_all(flow: Flow, jobid: str) -> list[str]:
     found = claim_next(flow.ledger, jobid, 50)
     make(flow, found)
-    return [one.dataid for one in found]
+    return [row.dataid for row in found]
 
 
 def make(flow: Flow, claims: list[Claim]) -> None:
     made = [
         Made(
-            claim=one,
-            manifests={name: NewManifest(location=f"{flow.root}/{name}/claim-{one.claim_id}") for name in one.outputs},
+            claim=claim,
+            manifests={
+                name: NewManifest(location=f"{flow.root}/{name}/claim-{claim.claim_id}") for name in claim.outputs
+            },
         )
-        for one in claims
+        for claim in claims
     ]
     assert publish_many(flow.ledger, made).lost == ()
 
@@ -580,7 +582,7 @@ def test_a_job_shared_with_upstream_makes_every_chunk_once(upstream: Upstream, f
 
     with ThreadPoolExecutor(3) as threads:
         running = [threads.submit(one) for one in (theirs, ours, ours)]
-        made = [dataid for one in running for dataid in one.result(PATIENCE_SECONDS)]
+        made = [dataid for future in running for dataid in future.result(PATIENCE_SECONDS)]
     # Who finds nothing may have looked while the last chunks were locked by the others.
     made += run_all(flow, "clean")
     assert sorted(made) == dataids

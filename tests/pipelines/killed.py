@@ -50,9 +50,9 @@ def stage_and_wait(frame: DataFrame, **options: Any) -> NewManifest:
 
 
 def wait_and_store(self: PostgresEventLogStorage, events: Sequence[EventLogEntry]) -> None:
-    for one in events:
-        if one.dagster_event and one.dagster_event.is_step_materialization and one.dagster_event.partition:
-            wait_at("published", one.dagster_event.partition)
+    for event in events:
+        if event.dagster_event and event.dagster_event.is_step_materialization and event.dagster_event.partition:
+            wait_at("published", event.dagster_event.partition)
     store_event_batch(self, events)
 
 

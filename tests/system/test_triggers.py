@@ -28,7 +28,7 @@ def test_two_backfills_at_once_of_the_same_chunks_publish_one_version_each(serve
     served.hold.let_go("compute", days[0])
     for one in backfills:
         served.wait_for_backfill(one)
-    assert {one: served.project.flow.chunk(f"raw/{one}").version for one in days} == dict.fromkeys(days, 1)
+    assert {day: served.project.flow.chunk(f"raw/{day}").version for day in days} == dict.fromkeys(days, 1)
     assert {one for one, _ in served.project.materializations("raw")} >= set(days)
 
 
@@ -92,4 +92,4 @@ def wait_for_release(served: Server, held: Chunk) -> None:
 
 def acted(served: Server, sensor: str, run_id: str) -> bool:
     """Dagster notes in a run which sensor has acted on its end."""
-    return any(f'Sensor "{sensor}" acted on' in one.message for one in served.project.instance.all_logs(run_id))
+    return any(f'Sensor "{sensor}" acted on' in event.message for event in served.project.instance.all_logs(run_id))

@@ -49,7 +49,7 @@ def test_every_command_has_help_with_an_example_of_itself(words: tuple[str, ...]
 def test_every_command_speaks_json_and_rehearses_what_it_changes(
     words: tuple[str, ...], command: click.Command
 ) -> None:
-    options = {option for one in command.params for option in one.opts}
+    options = {option for parameter in command.params for option in parameter.opts}
     assert ("--json" in options) is (" ".join(words[1:]) not in WITHOUT_JSON)
     assert ("--dry-run" in options) is (" ".join(words[1:]) not in READING)
 

@@ -26,7 +26,7 @@ def test_a_name_that_is_not_text_is_refused(make: Callable[[Any], str]) -> None:
 def test_different_names_are_different_parts_of_a_path() -> None:
     long = "a" * 300
     names = ["a/b", "a%2Fb", "a b", "~", "%7E", ".", "%2E", long, f"{long}b", path_part(long)]
-    assert len({path_part(one) for one in names}) == len(names)
+    assert len({path_part(name) for name in names}) == len(names)
 
 
 @pytest.mark.parametrize(
