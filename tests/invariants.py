@@ -1,4 +1,4 @@
-"""The whole ledger: what is true of it between any two transactions, whoever made them; and its state, kept."""
+"""What is true of the ledger between any two transactions, and snapshots of its whole state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import psycopg
 from psycopg.rows import tuple_row
 
-#: The rule in words, and a query for the rows that break it.
+#: Each rule, and a query for the rows that break it.
 _RULES: Final = {
     "a claim is RUNNING and has a lease; without a claim there is no lease": """
         select s.datasetid, s.jobid, s.dataid, s.status, s.claim_id, s.lease_until
@@ -22,7 +22,7 @@ _RULES: Final = {
           from dataflow.datastatus s
          where s.locktype = 'OUT' and s.claim_id is not null
          group by s.datasetid, s.dataid having count(*) > 1""",
-    "a claim is of one chunk, and holds all the outputs that it took or none": """
+    "a claim holds one chunk, with all the outputs it claimed or none": """
         select h.claim_id, h.jobid, h.dataids, h.outputs as holds, t.outputs as took
           from (select s.claim_id, s.jobid, array_agg(distinct s.dataid) as dataids,
                        array_agg(s.datasetid order by s.datasetid) as outputs
@@ -34,7 +34,7 @@ _RULES: Final = {
                       where e.locktype = 'OUT' and e.new_status = 'RUNNING' and e.claim_id is not null
                       group by e.claim_id, e.jobid) t on t.claim_id = h.claim_id and t.jobid = h.jobid
          where cardinality(h.dataids) > 1 or h.outputs is distinct from t.outputs""",
-    "an IN row with a claim belongs to a live claim of its Job that reads this input": """
+    "an IN row with a claim belongs to a live claim of its Job that reads the input": """
         select i.datasetid, i.jobid, i.dataid, i.claim_id
           from dataflow.datastatus i
           left join (select distinct o.jobid, x.datasetid, x.dataid
@@ -53,7 +53,7 @@ _RULES: Final = {
                  on n.datasetid = s.datasetid and n.dataid = s.dataid
          where s.locktype = 'OUT' and s.manifest_id is not null
            and (m.datasetid, m.dataid, m.version) is distinct from (s.datasetid, s.dataid, n.versions)""",
-    "every claim of the history has one verdict, with five yes": """
+    "every claim in the history has one verdict with five yes answers": """
         select e.jobid, e.claim_id, v.verdicts, v.yes
           from (select distinct jobid, claim_id from dataflow.chunk_event where claim_id is not null) e
           left join (select jobid, claim_id, count(*) as verdicts,
@@ -61,12 +61,12 @@ _RULES: Final = {
                        from dataflow.verdict where claim_id is not null group by jobid, claim_id) v
                  on v.jobid = e.jobid and v.claim_id = e.claim_id
          where (v.verdicts, v.yes) is distinct from (1::bigint, true)""",
-    "the versions of a chunk are 1, 2, ... without a gap": """
+    "the versions of a chunk are 1, 2, ... without gaps": """
         select m.datasetid, m.dataid, array_agg(m.version order by m.version) as versions
           from dataflow.data_manifest m
          group by m.datasetid, m.dataid
         having min(m.version) <> 1 or max(m.version) <> count(*)""",
-    "a claim publishes an output once": """
+    "a claim publishes each output once": """
         select m.datasetid, m.claim_id, array_agg(m.dataid || ' version ' || m.version) as published
           from dataflow.data_manifest m where m.claim_id is not null
          group by m.datasetid, m.claim_id having count(*) > 1""",
@@ -75,7 +75,7 @@ _RULES: Final = {
           from dataflow.data_manifest m
           join dataflow.datastatus s on s.datasetid = m.datasetid and s.dataid = m.dataid and s.claim_id = m.claim_id
          where s.locktype = 'OUT'""",
-    "a row has the status that its last event says": """
+    "a row has the status of its last event": """
         select datasetid, jobid, dataid, s.locktype, s.status, e.locktype as event_locktype, e.new_status
           from dataflow.datastatus s
           full join (select distinct on (datasetid, jobid, dataid) datasetid, jobid, dataid, new_status, locktype
@@ -87,7 +87,7 @@ _RULES: Final = {
         select jobid, k as kept, n as now
           from dataflow.job_terms k full join dataflow.terms_now n using (jobid)
          where k::text is distinct from n::text""",
-    "every event goes on from the one before": """
+    "every event starts from the status of the previous one": """
         select e.*
           from (select event_id, datasetid, jobid, dataid, old_status, new_status,
                        lag(new_status) over (partition by datasetid, jobid, dataid order by event_id) as before
@@ -100,7 +100,7 @@ _ALL: Final = "\nunion all\n".join(
 )
 
 
-#: The answers too, except for the no that only a look at the files gives.
+#: Includes the answers, except for INVALID_PATH, which only a look at the files gives.
 _RUNNABLE: Final = """
     select r.jobid, r.dataid, r.resubmit, r.sort_key, nullif(r.blocked, 'INVALID_PATH'), r.file_count, r.is_plain,
            (select string_agg(i::text, ', ' order by i) from jsonb_array_elements(r.inputs) i)
@@ -108,7 +108,7 @@ _RUNNABLE: Final = """
 
 
 def assert_invariants(connection: psycopg.Connection[Any]) -> None:
-    """Changes nothing; waits for those who are changing a status, and they for it."""
+    """Changes nothing, but waits for open changes of a status and blocks new ones."""
     with connection.cursor(row_factory=tuple_row) as cursor:
         broken = cursor.execute(_ALL.encode()).fetchall()
         assert not broken, "\n".join(f"broken: {rule}: {row}" for rule, row in broken)
@@ -117,14 +117,14 @@ def assert_invariants(connection: psycopg.Connection[Any]) -> None:
             kept = set(cursor.execute(_RUNNABLE).fetchall())
             cursor.execute("select dataflow.rebuild_runnable()")
             made = set(cursor.execute(_RUNNABLE).fetchall())
-    assert kept == made, f"the runnable set has {_some(kept - made)}, but a rebuild makes {_some(made - kept)}"
+    assert kept == made, f"the runnable set has {_some(kept - made)}, but a rebuild gives {_some(made - kept)}"
 
 
 def _some(rows: set[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted(rows, key=str)[:5]
 
 
-#: For each table its rows, but for what a clock has written.
+#: The rows of each table, without timestamps.
 Snapshot: TypeAlias = dict[str, list[str]]
 
 _TIMES: Final = frozenset(
@@ -143,7 +143,7 @@ def snapshot(connection: psycopg.Connection[Any]) -> Snapshot:
 
 @dataclass(frozen=True)
 class Kept:
-    """The state at one moment, in tables of its own, to begin anew from there: quicker than to make it again."""
+    """A copy of the state in other tables. Restoring it is faster than building it again."""
 
     connection: psycopg.Connection[Any]
     tables: Sequence[tuple[str, str]]
@@ -162,7 +162,7 @@ class Kept:
         return cls(connection, tables, found.fetchall())
 
     def put_back(self) -> None:
-        """As if nothing had happened since: no trigger sees it."""
+        """Restore the copy without firing triggers."""
         with self.connection.transaction():
             self.connection.execute("set local session_replication_role = replica")
             for table, columns in self.tables:
@@ -175,7 +175,7 @@ class Kept:
 
 
 def _columns(connection: psycopg.Connection[Any], but: frozenset[str] = frozenset()) -> list[tuple[str, list[str]]]:
-    """Of each table of the ledger, without those that Postgres generates."""
+    """The columns of each ledger table, without generated ones."""
     found = connection.execute(
         "select c.relname, array_agg(a.attname::text order by a.attnum) from pg_class c "
         "join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' "

@@ -1,4 +1,4 @@
-"""Bad input is refused with a clear error and nothing is half-written; strange input comes back byte for byte."""
+"""Bad input is a clear error that writes nothing; unusual but valid input comes back byte for byte."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def flow(emptied_flow: Flow) -> Flow:
 
 
 def everything(flow: Flow) -> list[tuple[object, ...]]:
-    """Every row of every table, in one look."""
+    """Every row of every table."""
     names = flow.psql.execute("select tablename from pg_tables where schemaname = 'dataflow' order by 1").fetchall()
     looks = [f"select '{name}', to_jsonb(t)::text from dataflow.{name} t" for (name,) in names]
     return flow.psql.execute(f"{' union all '.join(looks)} order by 1, 2".encode()).fetchall()
@@ -59,7 +59,7 @@ def everything(flow: Flow) -> list[tuple[object, ...]]:
 
 @contextmanager
 def refused(flow: Flow, kind: type[OpenDataFlowError], *words: str) -> Iterator[None]:
-    """Refused with this error, with these words and a next step; nothing was written."""
+    """The block raises this error with these words and a next step, and writes nothing."""
     before = everything(flow)
     with pytest.raises(kind) as error:
         yield
@@ -177,7 +177,7 @@ def test_a_mapping_that_gives_a_bad_input_dataid_is_refused(flow: Flow, what: st
         flow.plan(load, ["1", "2"])
 
 
-#: How a hand types it: each statement has the name once.
+#: Typed SQL; each statement contains the name once.
 TYPED = {
     "a dataid": "insert into dataflow.datastatus values ('raw', 'load', %s, 'OUT', 'READY', now())",
     "a dataid by update": "update dataflow.datastatus set dataid = %s where dataid = 'there'",
@@ -204,7 +204,7 @@ def test_an_unusable_name_is_refused_in_typed_sql_too(flow: Flow, what: str) -> 
 
 
 def any_text() -> st.SearchStrategy[str]:
-    """All of Unicode, lone surrogates included, and more of what is near the borders of the rule."""
+    """All of Unicode with lone surrogates, and more text near the limits of the rule."""
     borders = st.text(
         st.sampled_from("a 1\x00\x01\x1f\x20\x7f\x80\x9f\xa0\u2027\u2028\u2029\u202a\ud800\udfff\ufeff😀'\\%")
     )

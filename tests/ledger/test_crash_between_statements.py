@@ -1,7 +1,7 @@
-"""A crash between any two statements of any verb leaves the state before or after, nothing between.
+"""A crash between any two statements of any verb leaves the state before or after it, nothing in between.
 
-The session of the verb is ended by the server before its k-th statement, for k = 1, 2, ... until the verb gets
-through. To the ledger that is the same as a killed process, a pulled cable or a restarted server.
+The server ends the verb's session before its k-th statement, for k = 1, 2, ... until the verb succeeds. To the ledger
+this is the same as a killed process, a lost connection or a restarted server.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class CrashingTransaction(Transaction):
 
 
 class CrashingLedger(Ledger):
-    """Counts the boundaries between statements; before the one that was chosen, the session dies."""
+    """Counts the boundaries between statements and ends the session at the chosen one."""
 
     def __init__(self, url: str, *, die_at: int = 0) -> None:
         super().__init__(url, actor="test", patience=timedelta(seconds=30))
         self.boundaries = 0
-        #: The state after each transaction that was committed.
+        #: The state after each committed transaction.
         self.states: list[Snapshot] = []
         self._die_at = die_at
         self._killer = psycopg.connect(url, autocommit=True)
@@ -85,7 +85,7 @@ class CrashingLedger(Ledger):
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A ledger with a chunk in every state that a verb may meet, made by the verbs themselves."""
+    """A ledger with a chunk in every state that a verb may meet."""
 
     root: Path
     datasets: list[Dataset]
@@ -119,7 +119,7 @@ def prepare(url: str, root: Path) -> Stage:
         publish(ledger, old, made(old, root))
         resubmit(ledger, [key("raw/3")], by="ada")
         again = claim(ledger, "load", "3")
-        publish(ledger, again, made(again, root))  # clean/3 is out of date now
+        publish(ledger, again, made(again, root))  # clean/3 is stale now
         run = claim(ledger, "load", "4", begin_run(ledger, "load"))
         expired = claim(ledger, "load", "5")
         psql.execute(
@@ -132,7 +132,7 @@ def prepare(url: str, root: Path) -> Stage:
 
 
 def made(claim: Claim, root: Path) -> dict[DatasetId, NewManifest]:
-    """Really written, so that the claim of a consumer looks at files, too."""
+    """Write real files, so that a consumer's claim checks them."""
     found: dict[DatasetId, NewManifest] = {}
     for output in claim.outputs:
         folder = root / output / f"claim-{claim.claim_id}"
@@ -147,14 +147,14 @@ Verb = Callable[[Ledger, Stage], object]
 
 
 def _register(ledger: Ledger, stage: Stage) -> object:
-    # A DataSet and a Job that are new, and a Job that has another input and another policy.
+    # A new DataSet, a new Job, and a Job with a changed input and policy.
     datasets = [*stage.datasets, Dataset(datasetid=DatasetId("codes"))]
     jobs = [job("load: -> raw", Policy(max_attempts=2)), job("look: -> codes"), job("report: raw, codes -> paper")]
     return register(ledger, datasets, jobs)
 
 
 def _claim_without_its_files(ledger: Ledger, stage: Stage) -> object:
-    """The claim is undone, and the no is stored."""
+    """The claim is rolled back and the no is stored."""
     (stage.root / "raw").rename(stage.root / "away")
     try:
         return claim_many(ledger, "clean", ["3", "2", "1"]), claim_next(ledger, "daily")
@@ -216,9 +216,9 @@ def test_a_crash_between_two_statements_leaves_the_state_before_or_after(url: st
             assert_invariants(psql)
 
 
-#: Said again, they do nothing new. A claim is not among them: nobody knows that it was granted until its lease is over.
+#: Repeating them changes nothing. Claims are not repeatable: a lost claim ends only with its lease.
 REPEATABLE: Final = sorted(name for name in VERBS if not name.startswith("claim"))
-#: Said again, they find that the claim has ended.
+#: Repeating them finds that the claim has ended.
 ENDING: Final = frozenset({"fail", "abandon"})
 
 

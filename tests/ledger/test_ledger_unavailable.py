@@ -1,4 +1,4 @@
-"""The database goes away: a clear, retryable error, nothing half-written, and the next verb works by itself."""
+"""The database goes away: a clear retryable error, nothing half-written, and the next verb reconnects."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def url(emptied_url: str) -> str:
     return emptied_url
 
 
-# A verb that finds no server says so after this time.
+# A verb gives up on an unreachable server after this time.
 PATIENCE = timedelta(seconds=2)
 
 
@@ -57,7 +57,7 @@ def of(url: str, **changes: str | int) -> str:
 
 
 def assert_clear(error: BaseException, url: str, *words: str) -> None:
-    """Retryable, names the server and the next step, and holds no password anywhere in the chain."""
+    """Retryable, names the server and the next step, and contains no password anywhere in the chain."""
     assert isinstance(error, LedgerUnavailable)
     assert error.retryable
     parts = conninfo_to_dict(url)
@@ -67,21 +67,21 @@ def assert_clear(error: BaseException, url: str, *words: str) -> None:
 
 
 def everything(psql: psycopg.Connection) -> list[tuple[object, ...]]:
-    """Every row of every table, in one look."""
+    """Every row of every table."""
     names = psql.execute("select tablename from pg_tables where schemaname = 'dataflow' order by 1").fetchall()
     looks = [f"select '{name}', to_jsonb(t)::text from dataflow.{name} t" for (name,) in names]
     return psql.execute(f"{' union all '.join(looks)} order by 1, 2".encode()).fetchall()
 
 
 def warm_up(ledger: Ledger, connections: int = 2) -> None:
-    """The pool has this many idle connections."""
+    """Give the pool this many idle connections."""
     with ExitStack() as stack:
         for _ in range(connections):
             stack.enter_context(ledger.statement())
 
 
 def end_all_connections(psql: psycopg.Connection) -> None:
-    """Those of the ledger, each until it is gone."""
+    """End the ledger's connections and wait until they are gone."""
     ended = psql.execute(
         "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
         " where datname = current_database() and application_name = 'opendataflow'"
@@ -93,7 +93,7 @@ def end_all_connections(psql: psycopg.Connection) -> None:
 def before_statement(
     monkeypatch: pytest.MonkeyPatch, act: Callable[[], None], *, at: int = 1, name: str = ""
 ) -> Iterator[list[str]]:
-    """Act once, when the ledger is about to run its statement number `at` (of this name); gives its name."""
+    """Act once, just before statement number `at` (of this name); yields the name."""
     due, seen, fired = at, itertools.count(1), list[str]()
 
     def look(statement: str) -> None:
@@ -112,7 +112,7 @@ def before_statement(
         yield fired
 
 
-# ---- connections that end in the middle of a verb
+# ---- connections that end during a verb
 
 LOAD = job("load: -> raw")
 LISTED = job("days: raw -> dates", raw=ListedChunks(lambda dataid: [dataid]))
@@ -120,7 +120,7 @@ LISTED = job("days: raw -> dates", raw=ListedChunks(lambda dataid: [dataid]))
 
 @dataclass(frozen=True)
 class Verb:
-    """`prepare` makes what the verb needs for a dataid, `act` is the verb."""
+    """`prepare` sets up what `act`, the verb, needs for a dataid."""
 
     act: Callable[[Flow, str, Any], object]
     prepare: Callable[[Flow, str], Any] = lambda *_: None
@@ -205,7 +205,7 @@ def test_idle_connections_that_ended_cost_at_most_one_retryable_error(flow: Flow
 
 
 def test_an_error_in_user_code_passes_through_a_verb_unchanged(flow: Flow) -> None:
-    """Not every error beside a transaction is the database's."""
+    """Not every error in a transaction comes from the database."""
 
     def broken(_: DataId) -> list[str]:
         raise KeyError("mine")
@@ -219,11 +219,11 @@ def test_an_error_in_user_code_passes_through_a_verb_unchanged(flow: Flow) -> No
     assert everything(flow.psql) == before
 
 
-# ---- answers that are lost on their way
+# ---- lost answers
 
 
 class Cable:
-    """Between the ledger and the server. It can be cut so that the server does its work and nobody hears the answer."""
+    """A proxy between ledger and server that can drop an answer after the server has done its work."""
 
     def __init__(self, url: str) -> None:
         parts = conninfo_to_dict(url)
@@ -285,7 +285,7 @@ def cable(flow: Flow) -> Iterator[Cable]:
 
 @pytest.fixture
 def remote(flow: Flow, cable: Cable) -> Iterator[Flow]:
-    """The same flow, at the other end of the cable."""
+    """The same flow through the proxy."""
     with Ledger(cable.url, actor="remote") as ledger:
         yield Flow(ledger=ledger, url=cable.url, psql=flow.psql, root=flow.root)
 
@@ -380,14 +380,14 @@ def test_repeating_a_verb_after_a_lost_commit_answer_changes_nothing(
 
 @dataclass(frozen=True)
 class OwnServer:
-    """A server that a test may stop and kill, and the folder for the data of its flow."""
+    """A server that a test may stop and kill, and the folder for its data."""
 
     embedded: EmbeddedPostgres
     url: str
     root: Path
 
     def kill(self) -> None:
-        """As the kernel does it when memory is short: no process of it says goodbye."""
+        """As the kernel does when memory is short: without a clean shutdown."""
         pid = self.embedded.status().pid
         assert pid is not None
         children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
@@ -413,7 +413,7 @@ _dataids = itertools.count(1)
 
 @pytest.fixture
 def own_flow(own_server: OwnServer) -> Iterator[Flow]:
-    """The psql session does not outlive the server; use it before that."""
+    """The psql session ends with the server."""
     assert own_server.embedded.start() == own_server.url, "a server keeps its address over a restart"
     with Ledger(own_server.url, actor="test", patience=PATIENCE) as ledger, psycopg.connect(own_server.url) as psql:
         flow = Flow(ledger=ledger, url=own_server.url, psql=psql, root=own_server.root)
@@ -523,7 +523,7 @@ def test_a_server_that_cannot_be_reached_is_a_clear_error_with_its_cause(
 def test_a_silent_connection_is_given_up_after_30_seconds_or_as_the_url_says(
     url: str, said: dict[str, int], seconds: int
 ) -> None:
-    """A network that swallows packets cannot be made here; what the kernel was told to do about it can be seen."""
+    """A network that drops packets cannot be simulated here, but the socket options can be checked."""
     with (
         Ledger(of(url, **said)) as ledger,
         ledger.statement() as statement,

@@ -1,4 +1,4 @@
-"""The five questions: every no has its code, names the chunk, says the next step, and takes nothing."""
+"""The five questions: every no has its code, names the chunk, gives the next step, and claims nothing."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def flow(emptied_flow: Flow) -> Flow:
     return emptied_flow
 
 
-# ---- what every no has in common
+# ---- what all refusals have in common
 
 
 def ask_and_claim(flow: Flow, jobid: str, dataid: str) -> Verdict:
-    """The gate's no, which is the claim's no too; nothing was taken, and the answers were stored once."""
+    """Gate and claim give the same no; nothing is claimed, and the answers are stored once."""
     before, stored = rows_of_chunks(flow), len(stored_verdicts(flow, jobid, dataid))
     (asked,) = gate(flow.ledger, jobid, [dataid])
     with pytest.raises(NoGo) as refused:
@@ -62,7 +62,7 @@ def ask_and_claim(flow: Flow, jobid: str, dataid: str) -> Verdict:
 
 
 def assert_no(flow: Flow, jobid: str, dataid: str, code: Code, *words: str) -> Answer:
-    """Gate and claim say this no with these words and a next step, and no claim gets the chunk otherwise."""
+    """Gate and claim give this no with these words and a next step, and no other claim gets the chunk."""
     verdict = ask_and_claim(flow, jobid, dataid)
     before = rows_of_chunks(flow)
     assert claim_next(flow.ledger, jobid, 10) == []
@@ -85,12 +85,12 @@ def assert_go(flow: Flow, jobid: str, dataid: str) -> Claim:
 
 
 def assert_no_claim(flow: Flow, jobid: str, dataid: str, word: str) -> None:
-    """Others of the Job may run; this one may not."""
+    """Other chunks of the Job may run; this one may not."""
     assert word in str(ask_and_claim(flow, jobid, dataid))
 
 
 def rows_of_chunks(flow: Flow) -> list[tuple[object, ...]]:
-    """What a claim would change."""
+    """The rows that a claim would change."""
     tables = ("datastatus", "data_manifest", "chunk_event", "chunk_input", "job_run")
     looks = [f"select '{name}', to_jsonb(t)::text from dataflow.{name} t" for name in tables]
     return flow.psql.execute(f"{' union all '.join(looks)} order by 1, 2".encode()).fetchall()
@@ -105,17 +105,17 @@ def stored_verdicts(flow: Flow, jobid: str, dataid: str) -> list[Verdict]:
 
 
 def external(name: str) -> Dataset:
-    """Made elsewhere, and trusted: an upstream client's DataSet."""
+    """A trusted DataSet of an upstream client."""
     return Dataset(datasetid=DatasetId(name))
 
 
 def foreign_input(flow: Flow) -> None:
-    """`clean: raw -> tidy`, where a foreign client makes raw."""
+    """`clean: raw -> tidy`, where a foreign client produces raw."""
     flow.register("clean: raw -> tidy", raw=external("raw"))
 
 
 def managed_input(flow: Flow, *dataids: str) -> None:
-    """`clean: raw -> tidy`, where this system has made chunks of raw."""
+    """`clean: raw -> tidy`, where this system has published chunks of raw."""
     load, _ = flow.register("load: -> raw", "clean: raw -> tidy")
     flow.plan(load, dataids)
     for dataid in dataids:
@@ -246,7 +246,7 @@ def test_a_chunk_of_an_ordered_job_waits_for_its_turn(flow: Flow) -> None:
 
 
 def one_at_a_time(flow: Flow, jobid: str) -> list[str]:
-    """In which order the chunks of a strictly ordered Job are granted: never two at once."""
+    """The order in which an ordered Job gets its chunks: never two at once."""
     order: list[str] = []
     while taken := claim_next(flow.ledger, jobid, 10):
         assert_invariants(flow.psql)
@@ -659,7 +659,7 @@ def test_a_chunk_waits_for_an_input_listed_by_hand(flow: Flow) -> None:
 
 @pytest.mark.parametrize("folder", ["elsewhere", "raw2", "ra"])
 def test_a_version_outside_of_its_root_is_misplaced(flow: Flow, folder: str) -> None:
-    """Also where one root is the beginning of the other's name."""
+    """Also where one root is a prefix of the other."""
     before = replace(flow.dataset("raw"), location=str(flow.root / folder))
     load, _ = flow.register("load: -> raw", "clean: raw -> tidy", raw=before)
     flow.plan(load, ["1"])

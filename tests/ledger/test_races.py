@@ -1,4 +1,4 @@
-"""Many at once: real processes that meet at a barrier, and two transactions put into the worst order on purpose."""
+"""Concurrency: real processes that start at a barrier, and pairs of transactions forced into the worst order."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ RESUBMIT_TYPED: Final = (
 )
 
 T = TypeVar("T")
-#: What a process does: it gets the barrier, and what else it was given.
+#: The work of a process; called with the barrier and its own arguments.
 Act: TypeAlias = Callable[..., T]
 
 
-# Processes that begin together.
+# Processes that start together.
 
 
 def at_once(act: Act[T], *each: tuple[object, ...]) -> list[T]:
-    """What each process says, in the order of their arguments."""
+    """Run a process for each tuple of arguments; return their results in that order."""
     barrier, said = PROCESSES.Barrier(len(each)), PROCESSES.Queue()
     processes = [
         PROCESSES.Process(target=_say, args=(said, place, act, barrier, given)) for place, given in enumerate(each)
@@ -89,13 +89,13 @@ def _say(said: Any, place: int, act: Act[Any], barrier: Barrier, given: tuple[ob
 
 
 def deadlocks(flow: Flow) -> int:
-    """Since ever; a session that has ended has reported all of its own."""
+    """The count since the database was created. A session reports its own deadlocks when it ends."""
     _wait_for_the_others_to_end(flow)
     return _count(flow, "select deadlocks from pg_stat_database where datname = current_database()")
 
 
 def _wait_for_the_others_to_end(flow: Flow) -> None:
-    """All sessions but those of the test itself: one of a person, and an idle one of the ledger."""
+    """All sessions except the two of the test itself: psql and an idle one of the ledger."""
     sessions = "select count(*) from pg_stat_activity where datname = current_database()"
     _wait_until(lambda: _count(flow, sessions) <= 2)
 
@@ -109,7 +109,7 @@ def _count(flow: Flow, query: str, *values: object) -> int:
 def _wait_until(true: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not true():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.005)
 
 
@@ -216,7 +216,7 @@ def test_claims_by_name_in_opposite_orders_do_not_deadlock(flow: Flow) -> None:
 
 
 def _claim_and_publish(barrier: Barrier, url: str, root: str, steps: Any) -> int:
-    """Tells what it does, so that it can be killed in the middle of it."""
+    """Reports each step, so that the test can kill it between two."""
     made = 0
     with Ledger(url, connections=1) as ledger:
         barrier.wait()
@@ -295,7 +295,7 @@ MAPPINGS: Final = {"equal": EQUAL, "listed": ListedChunks(lambda dataid: [dataid
 
 
 def consumer(mapping: str) -> Job:
-    """Made here in each process: a function of a mapping cannot be sent to it."""
+    """Built in each process: the function in a mapping cannot be pickled."""
     return job("clean: raw -> tidy", raw=MAPPINGS[mapping])
 
 
@@ -354,7 +354,7 @@ def test_an_input_published_while_its_consumer_is_requested_wakes_it(flow: Flow,
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """How often an act had to give way: to a deadlock, or before one."""
+    """How many calls ended in a conflict: a deadlock, or another one."""
 
     deadlocks: int
     others: int
@@ -372,7 +372,7 @@ def _publish_batches(barrier: Barrier, url: str, root: str, seed: int) -> Tally:
 
 
 def _operate(barrier: Barrier, url: str, names: Sequence[str], seed: int) -> Tally:
-    """Types many rows in one transaction, in an order of its own; holds, and lets go."""
+    """Update many rows in one transaction in random order; hold and unhold chunks."""
     chance, gave_way = random.Random(seed), Counter[str]()  # noqa: S311 - no secret, the same in each run
     with Ledger(url, connections=1) as ledger, psycopg.connect(url, autocommit=True) as psql:
         barrier.wait()
@@ -404,7 +404,7 @@ def _heal_on_and_on(barrier: Barrier, url: str) -> Tally:
 
 @contextlib.contextmanager
 def _counted(gave_way: Counter[str]) -> Iterator[None]:
-    """A verb may say LedgerConflict, and a person may see a deadlock; anything else is an error."""
+    """A verb may raise LedgerConflict and typed SQL may deadlock; anything else is an error."""
     try:
         yield
     except (LedgerConflict, psycopg.errors.DeadlockDetected) as error:
@@ -432,7 +432,7 @@ def test_concurrent_publishers_operators_and_healers_lose_nothing(flow: Flow) ->
         (_heal_on_and_on, flow.url),
     )
     print("gave way:", tallies)  # noqa: T201 - pytest shows it when the test fails, and with -s
-    # What Postgres calls a deadlock was told to somebody, as something to try again.
+    # Every deadlock that Postgres counted was reported to a caller as retryable.
     assert deadlocks(flow) - before == sum(tally.deadlocks for tally in tallies)
     assert_invariants(flow.psql)
 
@@ -448,7 +448,7 @@ def test_concurrent_publishers_operators_and_healers_lose_nothing(flow: Flow) ->
     assert_invariants(flow.psql)
 
 
-# Two transactions, the second of which begins its work before the first has committed.
+# Two transactions, the second of which starts before the first commits.
 
 
 Operation: TypeAlias = Callable[[Transaction], object]
@@ -473,7 +473,7 @@ def between(flow: Flow, first: Operation, second: Callable[[], T], mine: Connect
 
 
 def alone(flow: Flow, operation: Operation) -> Callable[[], object]:
-    """The operation in a transaction of its own."""
+    """The operation in its own transaction."""
 
     def committed() -> object:
         with flow.ledger.transaction() as transaction:
@@ -768,7 +768,7 @@ WINDOW: Final = {"1": ["1", "2"], "2": ["2"], "3": ["3"], "4": ["1"]}
 
 
 def operations_on_a_graph(flow: Flow) -> dict[str, Operation]:
-    """What people, clients and verbs might do just now. raw/2 and raw/5 were made READY by somebody else."""
+    """What people, clients and verbs might do next. Another client made raw/2 READY."""
     load, look, _, daily, report, _ = flow.register(
         "load: -> raw",
         "look: -> codes",
@@ -836,7 +836,7 @@ def operations_on_a_graph(flow: Flow) -> dict[str, Operation]:
 
 
 def operations_on_a_line(flow: Flow) -> dict[str, Operation]:
-    """The same for a line of Jobs with one input and one output each, whose publications tell their consumers."""
+    """The same for a chain of Jobs with one input and one output each."""
     load, _, total, _ = flow.register("load: -> raw", "clean: raw -> tidy", "total: tidy -> sums", "share: sums -> all")
     flow.plan(load, ["1", "2", "3", "4"])
     for dataid in ("1", "2", "3"):
@@ -847,7 +847,7 @@ def operations_on_a_line(flow: Flow) -> dict[str, Operation]:
     tidy_1, tidy_2 = claim(flow.ledger, "clean", "1"), claim(flow.ledger, "clean", "2")
     flow.type(RESUBMIT_TYPED, "raw", "1")
     raw_1, raw_4 = claim(flow.ledger, "load", "1"), claim(flow.ledger, "load", "4")
-    # Made from what somebody else had published.
+    # Made from data that another client published.
     for chunk in ("sums/1", "all/1"):
         flow.announce(chunk)
     flow.type("delete from dataflow.datastatus where datasetid = 'sums'")

@@ -1,7 +1,7 @@
-"""Any walk through the verbs, crashes and hand-typed SQL: the ledger does what a simple model in Python says.
+"""Random sequences of verbs, crashes and typed SQL: the ledger matches a simple model in Python.
 
-The model knows rows, not triggers: what a status word means for its row, its claim, its siblings and its inputs. After
-each step the rows, the runnable set and the codes of the five answers of every chunk are those of the model.
+The model knows rows, not triggers: what a status means for its row, its claim, its siblings and its inputs. After each
+step the rows, the runnable set and the codes of every chunk's five answers equal those of the model.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tests.factories import Flow, job
 from tests.invariants import assert_invariants
 
 DATAIDS: Final = ("1", "2", "10")
-#: What a chunk of `daily` needs of `raw`: two of them share a chunk, and one needs nothing.
+#: The chunks of `raw` that each chunk of `daily` needs: two share a chunk, one needs none.
 WINDOW: Final = {"1": ("1", "2"), "2": ("2", "10"), "10": ()}
 JOBS: Final[Mapping[str, Job]] = {
     one.jobid: one
@@ -62,7 +62,7 @@ DATASETS: Final = ("books", "codes", "day", "joined", "left", "paper", "raw", "r
 PASSES: Final = "tidy"
 PRODUCER: Final[Mapping[str, str]] = {datasetid: job.jobid for job in JOBS.values() for datasetid in job.outputs}
 MAX_ATTEMPTS: Final = 3
-#: What a person may make of a chunk on hold, beside what it was.
+#: What an operator may change a held chunk to, besides its status before the hold.
 GIVEN_UP: Final = ("RESUBMIT", "SKIPPED")
 
 Word: TypeAlias = str | None
@@ -100,12 +100,12 @@ class Model:
     versions: dict[Chunk, list[Version]] = field(default_factory=dict)
     #: The chunks of `daily` whose inputs are known.
     listed: set[str] = field(default_factory=set)
-    #: What each claim pinned, the version that it published, and whether its lease is over.
+    #: What each claim pinned, the version it published, and whether its lease expired.
     pins: dict[int, Pins] = field(default_factory=dict)
     published: dict[int, int] = field(default_factory=dict)
     expired: set[int] = field(default_factory=set)
 
-    # Who needs what.
+    # Inputs and outputs.
 
     def needs(self, jobid: str, dataid: str) -> list[Chunk]:
         found: list[Chunk] = []
@@ -142,7 +142,7 @@ class Model:
         return all(out.status in FREE for output in JOBS[jobid].outputs for out in self.rows((output, dataid)).values())
 
     def has_inputs(self, jobid: str, dataid: str) -> bool:
-        """Is it known which ones, and are all READY?"""
+        """Are the inputs known and all READY?"""
         known = (
             dataid in self.listed if needed.mapping.kind == "listed" else bool(self.dataids(needed.datasetid))
             for needed in JOBS[jobid].inputs
@@ -154,7 +154,7 @@ class Model:
         return {out.version for out in self.rows(chunk).values() if out.version}
 
     def is_wrong(self, chunk: Chunk) -> bool:
-        """Is it made from what is not current any more, or the same as another chunk?"""
+        """Is it stale, or does it repeat another chunk?"""
         if (version := self.version(chunk)) is None:
             return False
         mine = self.versions[chunk][version - 1]
@@ -165,7 +165,7 @@ class Model:
         )
 
     def is_replaced(self, chunk: Chunk, used: int | None) -> bool:
-        """Is it another version than the one that was used? A row that was never READY says nothing."""
+        """Is the used version superseded? A row that was never READY does not count."""
         said = [out for out in self.rows(chunk).values() if out.version or out.status in ("READY", "SKIPPED")]
         return bool(said) and not any(out.version == used or (out.status == "SKIPPED" and used is None) for out in said)
 
@@ -189,7 +189,7 @@ class Model:
         return Code.LOCKED if self.is_locked(jobid, dataid) else None
 
     def must_wait(self, jobid: str, dataid: str) -> bool:
-        """In a strictly ordered Job: for the one that runs, or for an earlier one that is not finished."""
+        """In an ordered Job: for a running chunk or an earlier unfinished one."""
         if not JOBS[jobid].policy.ordered:
             return False
         rows = [(row[2], out.status) for row, out in self.outs.items() if row[0] in JOBS[jobid].outputs]
@@ -200,7 +200,7 @@ class Model:
         return turn != dataid and (bool(running) or natural_key(turn) < natural_key(dataid))
 
     def runnable(self) -> dict[tuple[str, str], bool]:
-        """The chunks that can run, and whether they were resubmitted."""
+        """The runnable chunks, and whether they were resubmitted."""
         found: dict[tuple[str, str], bool] = {}
         for jobid, one in JOBS.items():
             for dataid in DATAIDS:
@@ -212,10 +212,10 @@ class Model:
                     found[jobid, dataid] = any(out.status == "RESUBMIT" for out in rows)
         return found
 
-    # What happens.
+    # Transitions.
 
     def may(self, rows: Iterable[RowKey], word: Word) -> bool:
-        """Has the state machine these arrows?"""
+        """Does the state machine allow these transitions?"""
         words = set(Status)
         outs = [self.outs[row] for row in rows if self.outs[row].status != word]
         return all(
@@ -226,7 +226,7 @@ class Model:
         )
 
     def set(self, words: Mapping[RowKey, Word], *, retry: bool = False) -> None:
-        """Rows get new words, whoever wrote them."""
+        """Rows get new statuses, whatever client writes them."""
         changed = {row: word for row, word in words.items() if self.outs[row].status != word}
         left = {row: self.outs[row].claim_id for row, word in changed.items() if word not in ("RUNNING", "PENDING")}
         for row, word in changed.items():
@@ -238,7 +238,7 @@ class Model:
     def _set_one(out: Out, word: Word, *, retry: bool) -> None:
         old = out.status
         if word == "READY":
-            # Made by someone else: what we had published before is not what they made.
+            # Made by another client: our previous version is not what it made.
             out.version = out.version if old == "HOLD" and out.held == "READY" else None
             out.retries = 0
         elif word == "RESUBMIT" and not retry:
@@ -253,7 +253,7 @@ class Model:
         self._together(left.values(), set())
 
     def _together(self, lost: Iterable[int | None], resubmitted: AbstractSet[RowKey]) -> None:
-        """The outputs of a Job are claimed and made together."""
+        """The outputs of a Job are claimed and produced together."""
         claim_ids, chunks = set(lost) - {None}, {row[1:] for row in resubmitted if row[1] in JOBS}
         siblings = {
             row: "RESUBMIT"
@@ -265,7 +265,7 @@ class Model:
             self.set(siblings)
 
     def _leave(self, left: dict[RowKey, int | None]) -> None:
-        """A Job ended on these chunks: its IN rows go, but for those that another claim of the Job has, too."""
+        """A Job ended on these chunks: delete its IN rows, except those shared with another claim of the Job."""
         for (_, jobid, dataid), claim_id in left.items():
             read = {*self.needs(jobid, dataid), *self.pins.get(claim_id or 0, ())} if jobid in JOBS else ()
             for one in read:
@@ -289,7 +289,7 @@ class Model:
         self.pins[taken.claim_id] = pins
 
     def _take_over(self, mine: RowKey) -> None:
-        """What another Job has left of this output."""
+        """Rows that another Job left of this output."""
         for row in sorted(set(self.rows((mine[0], mine[2]))) - {mine}):
             other = self.outs.pop(row)
             own = self.outs.setdefault(mine, other)
@@ -309,7 +309,7 @@ class Model:
         self.published[taken.claim_id] = self.outs[rows[0]].version or 0
 
     def give_up(self, rows: Iterable[RowKey]) -> dict[RowKey, Word]:
-        """The work ended without a result: again by itself, up to the attempt cap."""
+        """The work ended without a result: retry until the attempts are exhausted."""
         words: dict[RowKey, Word] = {}
         for row in rows:
             self.outs[row].retries += 1
@@ -693,7 +693,7 @@ def _keys(rows: Iterable[RowKey]) -> tuple[ChunkKey, ...]:
 
 
 def test_any_sequence_of_verbs_crashes_and_typed_sql_matches_the_model(url: str, tmp_path: Path) -> None:
-    # Nobody cuts the power here, and a walk has thousands of commits; planning a question costs more than asking it.
+    # Durability is not tested here and a walk has thousands of commits; planning a query costs more than running it.
     quick = make_conninfo(url, options="-c synchronous_commit=off -c plan_cache_mode=force_generic_plan")
     datasets = [
         Dataset(

@@ -1,4 +1,4 @@
-"""What a person does to Jobs and chunks while they run: throttle, pause, force, announce, roll back, delete a run."""
+"""What an operator does to running Jobs and chunks: throttle, pause, force, announce, roll back, delete a run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ TEN = [str(number) for number in range(1, 11)]
 
 
 def loaded(flow: Flow) -> None:
-    """Ten chunks of `load` to make."""
+    """Ten planned chunks of `load`."""
     (load,) = flow.register("load: -> raw")
     flow.plan(load, TEN)
 

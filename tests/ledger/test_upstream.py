@@ -1,4 +1,4 @@
-"""Upstream OpenDataFlow, unchanged, on our schema: its statements, its columns, and its clients beside ours."""
+"""Unchanged upstream OpenDataFlow on our schema: its statements, its columns, and its clients next to ours."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def url(emptied_url: str) -> str:
 
 @dataclass(frozen=True)
 class Upstream:
-    """What an upstream client does, with its own statements: it knows three tables, and no schema name."""
+    """An upstream client with its own statements. It knows three tables and no schema name."""
 
     connection: psycopg.Connection
 
@@ -73,7 +73,7 @@ class Upstream:
         return str(found[0][0]) if found else None
 
     def claim_next(self, jobid: str) -> str | None:
-        """Choose and lock, in one transaction that locks out everybody else."""
+        """Choose and lock a chunk in one transaction that blocks all others."""
         with self.connection.transaction():
             self.run("lock datastatus in access exclusive mode")
             dataid = self.next_chunk(jobid)
@@ -149,7 +149,7 @@ def upstream(url: str) -> Iterator[Upstream]:
 
 @pytest.fixture
 def batch_login(url: str) -> Iterator[str]:
-    """A login of its own, with the rights of an operator."""
+    """A separate login with the rights of an operator."""
     name = "upstream_batch"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"create role {name} login password 'secret' in role dataflow_operator".encode())
@@ -178,7 +178,7 @@ def refusal(flow: Flow, jobid: str, dataid: str) -> Code | None:
 
 
 def assert_nothing_to_heal(flow: Flow) -> None:
-    """The derived rows are what they would be if they were made anew."""
+    """The derived rows equal those of a rebuild."""
     healed = heal(flow.ledger, rebuild=True)
     assert (healed.added, healed.removed, healed.strays) == (0, 0, 0)
 
@@ -496,7 +496,7 @@ def test_a_resubmit_typed_in_sql_revokes_our_live_claim(upstream: Upstream, flow
 
 
 def test_upstream_taking_over_our_running_chunk_by_sql_revokes_our_claim(upstream: Upstream, flow: Flow) -> None:
-    """It types READY for the output of its own job while ours is at it."""
+    """It types READY for an output that our claim is producing."""
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1"])
     taken = claim(flow.ledger, "load", "1")
@@ -583,7 +583,7 @@ def test_a_job_shared_with_upstream_makes_every_chunk_once(upstream: Upstream, f
     with ThreadPoolExecutor(3) as threads:
         running = [threads.submit(one) for one in (theirs, ours, ours)]
         made = [dataid for future in running for dataid in future.result(PATIENCE_SECONDS)]
-    # Who finds nothing may have looked while the last chunks were locked by the others.
+    # A client that finds nothing may have looked while the others had locked the last chunks.
     made += run_all(flow, "clean")
     assert sorted(made) == dataids
     assert {flow.status(f"tidy/{dataid}") for dataid in dataids} == {"READY"}
@@ -633,7 +633,7 @@ def test_our_claim_never_makes_a_foreign_statement_the_deadlock_victim(
 
 
 def before_statement(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], None]) -> None:
-    """Act once, when the ledger is about to run the statement of this name."""
+    """Act once, just before the ledger runs the statement with this name."""
     original, due = Transaction._execute, [act]
 
     def execute(self: Transaction, cursor: Any, statement: str, parameters: dict[str, object]) -> Any:
