@@ -1,6 +1,6 @@
-"""What a claim and a publication read does not grow with the ledger, whatever the planner knows of it.
+"""A claim and a publish read no more of a large ledger than of a small one, whatever the planner's statistics.
 
-Postgres counts what is read of each table and index, also beneath functions and triggers, where EXPLAIN cannot look.
+Postgres counts reads of each table and index, also inside functions and triggers, which EXPLAIN does not show.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.publish import Made, publish_many
 from tests.factories import Flow
 
-#: What the planner knows: nothing; all; or it planned when there were ten chunks, and nobody told it of the others.
+#: The planner's statistics: none; current; or from when there were ten chunks.
 Statistics: TypeAlias = Literal["missing", "fresh", "outgrown"]
 
 _ROOT = Path("/warehouse")
@@ -60,7 +60,7 @@ class Reads:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """Of a claim of one, a claim of a hundred, and their publication."""
+    """The reads of a claim of one chunk, a claim of a hundred, and their publish."""
 
     one: Reads
     hundred: Reads
@@ -112,7 +112,7 @@ def test_a_publication_reads_as_much_of_a_large_ledger_as_of_a_small_one(growth:
 def _grow(url: str, statistics: Statistics) -> Growth:
     with psycopg.connect(url, autocommit=True) as psql, Ledger(url, connections=1) as ledger:
         Flow(ledger=ledger, url=url, psql=psql, root=_ROOT).register("clean: raw -> tidy", "report: tidy -> summary")
-        for table in _LARGE_TABLES:  # the server must not gather statistics behind our back
+        for table in _LARGE_TABLES:  # the server must not gather statistics during the test
             psql.execute(f"alter table dataflow.{table} set (autovacuum_enabled = off)".encode())
         _load(psql, 1, 10)
         early = _Session(ledger=ledger, psql=psql)
@@ -136,7 +136,7 @@ def _see(early: _Session, url: str, statistics: Statistics, running: int) -> See
 
 @dataclass(frozen=True, kw_only=True)
 class _Session:
-    """A ledger with one connection, which plans each statement once and keeps the plan."""
+    """A ledger with one connection, which plans each statement once."""
 
     ledger: Ledger
     psql: psycopg.Connection
@@ -145,7 +145,7 @@ class _Session:
         _publish(self.ledger, claim_next(self.ledger, "clean"))
 
     def see(self, running: int) -> Seen:
-        """With so many chunks running beside."""
+        """With this many other chunks running."""
         for _ in range(0, running, 100):
             claim_next(self.ledger, "clean", 100)
         first, second = self._see(), self._see()
@@ -175,7 +175,7 @@ class _Session:
         )
 
     def _counts(self) -> dict[tuple[str, bool], tuple[int, int]]:
-        """Of each table and index: how often it was scanned, and how many blocks of it were read."""
+        """The scans and block reads of each table and index."""
         with self.ledger.transaction() as transaction:
             transaction.run_text(_FLUSH)
         self.psql.execute(_FLUSH)
@@ -183,7 +183,7 @@ class _Session:
 
 
 def _of_both(first: Reads, second: Reads) -> Reads:
-    """What a statement reads, it reads each time; the server's own doings in the background are counted, too."""
+    """A statement reads the same each time; the rest is background work of the server."""
     return Reads(
         from_end_to_end=first.from_end_to_end & second.from_end_to_end,
         through=first.through & second.through,

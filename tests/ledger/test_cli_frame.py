@@ -1,4 +1,4 @@
-"""What holds for every `odf` command that talks to the ledger."""
+"""What holds for `odf` commands that use the ledger."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_rehearsal_says_what_the_verbs_would_do_and_changes_nothing(flow: Flow
 
 
 def test_a_closed_pipe_is_no_answer(flow: Flow) -> None:
-    """Neither yes nor no: nobody read it to the end."""
+    """The reader left before the end, so the exit code is neither yes nor no."""
     flow.type(
         "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)"
         " select 'big', 'someone', n::text, 'OUT', 'READY' from generate_series(1, 10000) n"

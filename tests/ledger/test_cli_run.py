@@ -243,7 +243,7 @@ def test_a_run_that_hangs_past_its_lease_loses_its_chunk_and_publishes_nothing(s
 
 
 def test_a_reader_that_goes_away_or_sleeps_does_not_stop_the_work(shop: Shop) -> None:
-    """While nobody reads, the script waits, and its lease is renewed."""
+    """While its output is not read, the script waits and its lease is renewed."""
     shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=1)))
     script = shop.script("head -c 1000000 /dev/zero; echo end >&2")
     with shop.start("run", script) as process:

@@ -122,7 +122,7 @@ def managed_input(flow: Flow, *dataids: str) -> None:
         flow.produce("load", dataid)
 
 
-def publish_anew(flow: Flow, chunk: str, jobid: str, content: str | None = None) -> Claim:
+def republish(flow: Flow, chunk: str, jobid: str, content: str | None = None) -> Claim:
     resubmit(flow.ledger, [key(chunk)], by="ada")
     return flow.produce(jobid, key(chunk).dataid, content)
 
@@ -357,7 +357,7 @@ def test_a_dataid_that_the_output_does_not_have_is_wrong_data(flow: Flow) -> Non
 def test_a_pointer_to_an_older_version_is_wrong_data(flow: Flow) -> None:
     managed_input(flow, "1")
     old = current_manifest_id(flow, "raw/1")
-    publish_anew(flow, "raw/1", "load")
+    republish(flow, "raw/1", "load")
     flow.type("update dataflow.datastatus set manifest_id = %s where datasetid = 'raw'", old)
     assert_no(flow, "clean", "1", Code.WRONG_DATA, "raw/1 points to version 1", "resubmit it")
 
@@ -411,7 +411,7 @@ def test_yesterdays_file_again_is_wrong_data_until_the_other_chunk_changes(flow:
             f"raw/{one} has the same content as raw/{other}",
             "resubmit the wrong one",
         )
-    publish_anew(flow, "raw/2024-01-02", "load", content="its own")
+    republish(flow, "raw/2024-01-02", "load", content="its own")
     heal(flow.ledger)
     assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 10)] == ["2024-01-01", "2024-01-02"]
 
@@ -428,7 +428,7 @@ def test_the_same_content_in_a_new_version_of_the_same_chunk_is_right(flow: Flow
     (load, _) = flow.register("load: -> raw", "clean: raw -> tidy")
     flow.plan(load, ["1"])
     flow.produce("load", "1", content="the same")
-    publish_anew(flow, "raw/1", "load", content="the same")
+    republish(flow, "raw/1", "load", content="the same")
     assert_go(flow, "clean", "1")
 
 
@@ -437,7 +437,7 @@ def test_an_input_made_from_an_old_version_is_stale_until_resubmitted(flow: Flow
     flow.plan(load, ["1"])
     flow.produce("load", "1")
     flow.produce("clean", "1")
-    publish_anew(flow, "raw/1", "load")
+    republish(flow, "raw/1", "load")
     assert_no(
         flow,
         "report",
@@ -446,7 +446,7 @@ def test_an_input_made_from_an_old_version_is_stale_until_resubmitted(flow: Flow
         "tidy/1 is out of date: made from raw/1 version 1, current is version 2",
         "resubmit",
     )
-    publish_anew(flow, "tidy/1", "clean")
+    republish(flow, "tidy/1", "clean")
     assert_go(flow, "report", "1")
 
 
@@ -459,9 +459,9 @@ def test_an_input_made_from_foreign_data_is_stale_once_that_has_a_version(flow: 
     )
     flow.announce("raw/1", jobid="load")
     flow.produce("clean", "1")
-    publish_anew(flow, "raw/1", "load")
+    republish(flow, "raw/1", "load")
     assert_no(flow, "report", "1", Code.WRONG_DATA, "tidy/1 is out of date: made from raw/1", "current is version 1")
-    publish_anew(flow, "tidy/1", "clean")
+    republish(flow, "tidy/1", "clean")
     assert_go(flow, "report", "1")
 
 
@@ -471,7 +471,7 @@ def test_a_stale_chunk_is_rebuilt_automatically_if_its_job_cascades(flow: Flow) 
     flow.produce("load", "1")
     flow.produce("clean", "1")
     assert heal(flow.ledger).cascaded == ()
-    publish_anew(flow, "raw/1", "load")
+    republish(flow, "raw/1", "load")
     assert heal(flow.ledger).cascaded == (key("tidy/1"),)
     flow.produce("clean", "1")
     assert_go(flow, "report", "1")
@@ -583,7 +583,7 @@ def test_a_chunk_made_without_an_input_is_stale_once_that_is_no_longer_skipped(f
     flow.produce("load", "1")
     skip(flow.ledger, [key("raw/1")], by="ada")
     flow.produce("clean", "1")
-    publish_anew(flow, "raw/1", "load")
+    republish(flow, "raw/1", "load")
     assert_invariants(flow.psql)
     assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is out of date", "raw/1", "current is version 2")
 
@@ -761,7 +761,7 @@ def test_ready_typed_on_a_managed_chunk_does_not_reuse_the_previous_version(flow
     flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw'")
     assert flow.chunk("raw/1").manifest_id is None
     assert_no(flow, "clean", "1", Code.NOT_VALIDATED, "raw/1 was made READY without a manifest", "resubmit it")
-    publish_anew(flow, "raw/1", "load")
+    republish(flow, "raw/1", "load")
     assert_go(flow, "clean", "1")
 
 
@@ -845,7 +845,7 @@ def test_an_input_lock_blocks_only_its_own_job(flow: Flow) -> None:
 def test_a_producer_may_rerun_while_a_consumer_reads_its_pinned_version(flow: Flow) -> None:
     managed_input(flow, "1")
     reader = claim(flow.ledger, "clean", "1")
-    publish_anew(flow, "raw/1", "load")
+    republish(flow, "raw/1", "load")
     assert Path(reader.manifests[0].location, "part-0").is_file(), "the reader's version stays"
     flow.publish(reader)
 

@@ -582,8 +582,8 @@ def test_a_chunk_published_while_its_input_is_republished_is_stale(flow: Flow, f
     flow.produce("load", "1")
     made_from_the_old_one = publishes(flow, claim(flow.ledger, "clean", "1"))
     flow.type(RESUBMIT_TYPED, "raw", "1")
-    anew = publishes(flow, claim(flow.ledger, "load", "1"))
-    before, after = (anew, made_from_the_old_one) if first == "input" else (made_from_the_old_one, anew)
+    republishing = publishes(flow, claim(flow.ledger, "load", "1"))
+    before, after = (republishing, made_from_the_old_one) if first == "input" else (made_from_the_old_one, republishing)
     between(flow, before, alone(flow, after))
     assert_invariants(flow.psql)
     with pytest.raises(NoGo) as refused:
@@ -592,7 +592,7 @@ def test_a_chunk_published_while_its_input_is_republished_is_stale(flow: Flow, f
 
 
 def test_a_chunk_published_while_its_input_is_announced_again_is_stale(flow: Flow) -> None:
-    """The announcement has waited for the readers, and then for somebody else, when this one begins."""
+    """The announcement has waited for the readers and then for another transaction when this one starts."""
     flow.register("clean: raw -> tidy", "total: tidy -> sums")
 
     def announces(version: int) -> object:

@@ -536,7 +536,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule(jobid=jobids, dataid=dataids, to_the_end=st.booleans())
     def produce(self, jobid: str, dataid: str, to_the_end: bool) -> None:
-        """A chunk and all that it needs, as far as nobody is in the way: few walks would get there by chance."""
+        """Produce a chunk and all its inputs where possible: few walks would get there by chance."""
         self.plan(jobid, [dataid])
         for datasetid, each in self.model.needs(jobid, dataid):
             if datasetid not in PRODUCER:

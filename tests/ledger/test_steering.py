@@ -299,7 +299,7 @@ def test_no_retry_policy_restarts_a_chunk_that_an_operator_cancelled(flow: Flow)
     assert heal(flow.ledger).retried == ()
     assert flow.status("raw/1") == "FAILED"
     resubmit(flow.ledger, [key("raw/1")], by="ada")
-    assert flow.chunk("raw/1").retries == 0, "a person's resubmit counts anew"
+    assert flow.chunk("raw/1").retries == 0, "a resubmit by an operator restarts the count"
 
 
 def test_a_verb_records_its_actor_and_reason_in_the_history(flow: Flow) -> None:

@@ -422,7 +422,7 @@ def test_after_an_upstream_crash_a_typed_resubmit_is_enough(upstream: Upstream, 
     if left == "the OUT row alone":
         upstream.run("delete from datastatus where locktype='IN'")
     heal(flow.ledger)
-    assert refusal(flow, "clean", "1") is Code.LOCKED, "without a lease nobody knows that it crashed"
+    assert refusal(flow, "clean", "1") is Code.LOCKED, "without a lease a crash cannot be detected"
     upstream.run("update datastatus set status='RESUBMIT' where datasetid='tidy' and dataid='1'")
     assert flow.in_rows() == []
     assert [claim.dataid for claim in claim_next(flow.ledger, "clean")] == ["1"]
@@ -530,7 +530,7 @@ def test_fifty_resubmitted_chunks_of_a_chain_rerun_producers_first(upstream: Ups
     made_from = upstream.rows(
         "select distinct inputs -> 0 -> 'version' from data_manifest where version = 2 and jobid <> 'load'"
     )
-    assert made_from == [(2,)], "nobody read what was to be made anew"
+    assert made_from == [(2,)], "no consumer read the version that was to be replaced"
     assert_nothing_to_heal(flow)
 
 

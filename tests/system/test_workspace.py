@@ -24,7 +24,7 @@ def run(*command: str | Path, env: dict[str, str] | None = None) -> subprocess.C
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """This process's environment, without what a surrounding `make` says to its own children."""
+    """This process's environment without the variables of a surrounding `make`."""
     kept = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
     return kept | changes

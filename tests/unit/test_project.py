@@ -1,4 +1,4 @@
-"""The shell around the code: the layout, the pins, the make targets, the prerequisites and the documents."""
+"""The project around the code: layout, pins, make targets, prerequisites and documents."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(*command: str | Path, env: dict[str, str] | None = None) -> subprocess.C
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """This process's environment, without what a surrounding `make` says to its own children."""
+    """This process's environment without the variables of a surrounding `make`."""
     kept = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
     return kept | changes
@@ -56,11 +56,11 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("entry", LAYOUT)
-def test_the_layout_is_whole(entry: str) -> None:
+def test_the_layout_is_complete(entry: str) -> None:
     assert (ROOT / entry).exists()
 
 
-# --- what is pinned, and what must not be written down
+# --- pins, and what must not be in the repository
 
 
 def test_every_constraint_is_one_exact_pin_without_an_address() -> None:
@@ -79,7 +79,7 @@ def tracked_files() -> list[Path]:
 
 
 def configured_package_indexes() -> set[str]:
-    """Where this machine's pip looks beside the public index."""
+    """The package indexes of this machine's pip besides the public one."""
     settings = run(sys.executable, "-m", "pip", "config", "list").stdout.splitlines()
     found: set[str] = set()
     for setting in settings:
@@ -153,26 +153,26 @@ def prerequisites(folder: Path, *arguments: str, java_home: str = "", **stubs: s
     return run(ROOT / "bin" / "prerequisites", *arguments, env=env)
 
 
-def test_python_and_java_new_enough_are_accepted_in_silence(tmp_path: Path) -> None:
+def test_supported_python_and_java_are_accepted_silently(tmp_path: Path) -> None:
     result = prerequisites(tmp_path, python3=PYTHON_3_11, java=JAVA_17)
 
     assert (result.returncode, result.stdout, result.stderr) == (0, "python3\n", "")
 
 
-def test_a_newer_python_is_taken_when_python3_is_too_old(tmp_path: Path) -> None:
+def test_a_newer_python_is_used_when_python3_is_too_old(tmp_path: Path) -> None:
     result = prerequisites(tmp_path, python3=PYTHON_3_9, python3_13=DOES_NOT_RUN, python3_11=PYTHON_3_11, java=JAVA_17)
 
     assert (result.returncode, result.stdout) == (0, "python3.11\n")
 
 
-def test_a_python_that_was_asked_for_is_not_exchanged_for_another(tmp_path: Path) -> None:
+def test_a_requested_python_is_not_replaced_by_another(tmp_path: Path) -> None:
     result = prerequisites(tmp_path, "python3.9", python3_9=PYTHON_3_9, python3=PYTHON_3_11, java=JAVA_17)
 
     assert result.returncode != 0
     assert "python3.9 is 3.9" in result.stderr
 
 
-def test_the_java_of_java_home_is_the_one_that_counts(tmp_path: Path) -> None:
+def test_java_home_takes_precedence(tmp_path: Path) -> None:
     result = prerequisites(tmp_path, java_home=str(tmp_path / "gone"), python3=PYTHON_3_11, java=JAVA_17)
 
     assert result.returncode != 0
@@ -202,7 +202,7 @@ def test_the_java_of_java_home_is_the_one_that_counts(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_missing_or_too_old_is_said_in_one_sentence_with_the_remedy(
+def test_a_missing_or_old_prerequisite_is_one_sentence_with_the_remedy(
     tmp_path: Path, stubs: dict[str, str], said: str
 ) -> None:
     result = prerequisites(tmp_path, **stubs)
@@ -229,7 +229,7 @@ DEBIAN = Path("/etc/debian_version").exists()
 
 
 @pytest.mark.parametrize(
-    ("user", "ci", "left_out"),
+    ("user", "ci", "skipped"),
     [
         ("1000", "", True),
         ("1000", "true", False),
@@ -237,8 +237,8 @@ DEBIAN = Path("/etc/debian_version").exists()
     ],
     ids=["a person without rights", "CI", "root, and the installation fails"],
 )
-def test_tests_of_the_ui_are_left_out_only_where_a_person_must_install_the_browser(
-    tmp_path: Path, user: str, ci: str, left_out: bool
+def test_ui_tests_are_skipped_only_where_a_person_must_install_the_browser(
+    tmp_path: Path, user: str, ci: str, skipped: bool
 ) -> None:
     for name, script in (("id", f"echo {user}"), ("flock", ""), ("apt-get", "exit 100")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
@@ -246,5 +246,5 @@ def test_tests_of_the_ui_are_left_out_only_where_a_person_must_install_the_brows
 
     found = subprocess.run([ROOT / "bin" / "browser"], env={"PATH": str(tmp_path), "CI": ci}, check=False)
 
-    assert (found.returncode == 77) == left_out
+    assert (found.returncode == 77) == skipped
     assert found.returncode != 0
