@@ -193,27 +193,50 @@ VERBS: Final[dict[str, Verb]] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(VERBS))
-def test_a_crash_between_two_statements_leaves_the_state_before_or_after(url: str, tmp_path: Path, name: str) -> None:
-    verb, stage = VERBS[name], prepare(url, tmp_path)
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """One stage for all tests of the file: restoring it is faster than preparing it again."""
+
+    url: str
+    stage: Stage
+    kept: Kept
+    psql: psycopg.Connection
+    healthy: Ledger
+
+
+@pytest.fixture(scope="module")
+def shared_scene(shared_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    url, stage = shared_database, prepare(shared_database, tmp_path_factory.mktemp("lake"))
     with psycopg.connect(url, autocommit=True) as psql, Ledger(url, actor="test") as healthy:
-        before, kept = snapshot(psql), Kept.of(psql)
-        with closing(CrashingLedger(url)) as ledger:
-            verb(ledger, stage)
-            states, boundaries = [before, *ledger.states], ledger.boundaries
-        assert boundaries > 0
+        yield Scene(url=url, stage=stage, kept=Kept.of(psql), psql=psql, healthy=healthy)
+
+
+@pytest.fixture
+def scene(shared_scene: Scene) -> Scene:
+    shared_scene.kept.put_back()
+    return shared_scene
+
+
+@pytest.mark.parametrize("name", sorted(VERBS))
+def test_a_crash_between_two_statements_leaves_the_state_before_or_after(scene: Scene, name: str) -> None:
+    verb, url, stage, psql = VERBS[name], scene.url, scene.stage, scene.psql
+    before = snapshot(psql)
+    with closing(CrashingLedger(url)) as ledger:
+        verb(ledger, stage)
+        states, boundaries = [before, *ledger.states], ledger.boundaries
+    assert boundaries > 0
+    assert_invariants(psql)
+    for place in sampled(range(1, boundaries + 1), fast=3):
+        scene.kept.put_back()
+        assert snapshot(psql) == before
+        with closing(CrashingLedger(url, die_at=place)) as ledger:
+            with pytest.raises(LedgerUnavailable):
+                verb(ledger, stage)
+            done = len(ledger.states)
+        assert snapshot(psql) == states[done], f"after a crash before statement {place} of {name}"
         assert_invariants(psql)
-        for place in sampled(range(1, boundaries + 1), fast=3):
-            kept.put_back()
-            assert snapshot(psql) == before
-            with closing(CrashingLedger(url, die_at=place)) as ledger:
-                with pytest.raises(LedgerUnavailable):
-                    verb(ledger, stage)
-                done = len(ledger.states)
-            assert snapshot(psql) == states[done], f"after a crash before statement {place} of {name}"
-            assert_invariants(psql)
-            verb(healthy, stage)
-            assert_invariants(psql)
+        verb(scene.healthy, stage)
+        assert_invariants(psql)
 
 
 #: Repeating them changes nothing. Claims are not repeatable: a lost claim ends only with its lease.
@@ -223,17 +246,16 @@ ENDING: Final = frozenset({"fail", "abandon"})
 
 
 @pytest.mark.parametrize("name", REPEATABLE)
-def test_repeating_a_verb_whose_answer_was_lost_changes_nothing(url: str, tmp_path: Path, name: str) -> None:
-    verb, stage = VERBS[name], prepare(url, tmp_path)
-    with Ledger(url, actor="test") as ledger, psycopg.connect(url, autocommit=True) as psql:
-        first = verb(ledger, stage)
-        after = snapshot(psql)
-        if name in ENDING:
-            with pytest.raises(ClaimLost):
-                verb(ledger, stage)
-        else:
-            second = verb(ledger, stage)
-            if isinstance(first, Publication) and isinstance(second, Publication):
-                assert (second.manifest_id, second.version) == (first.manifest_id, first.version)
-        assert snapshot(psql) == after
-        assert_invariants(psql)
+def test_repeating_a_verb_whose_answer_was_lost_changes_nothing(scene: Scene, name: str) -> None:
+    verb = VERBS[name]
+    first = verb(scene.healthy, scene.stage)
+    after = snapshot(scene.psql)
+    if name in ENDING:
+        with pytest.raises(ClaimLost):
+            verb(scene.healthy, scene.stage)
+    else:
+        second = verb(scene.healthy, scene.stage)
+        if isinstance(first, Publication) and isinstance(second, Publication):
+            assert (second.manifest_id, second.version) == (first.manifest_id, first.version)
+    assert snapshot(scene.psql) == after
+    assert_invariants(scene.psql)
