@@ -53,6 +53,7 @@ def embedded(odf_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_embedded_server_from_start_to_stop(odf_home: Path) -> None:
+    run("db", "stop")  # another test may have started it
     stopped = run("db", "status", "--json")
     assert (stopped.exit_code, json.loads(stopped.output)["running"]) == (1, False)
 

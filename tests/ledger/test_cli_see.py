@@ -16,12 +16,13 @@ from opendataflow_dagster.insight.causes import cause_of
 from opendataflow_dagster.ledger.chunks import Chunk
 from opendataflow_dagster.ledger.database import Ledger
 from tests.factories import Flow
+from tests.invariants import Kept
 from tests.operator import DAYS, Odf, after_an_outage
 
 
 @pytest.fixture(scope="module")
 def month(shared_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    """Nobody changes it: all tests of this file look at the same month."""
+    """All tests of this file look at the same month; one that changes it uses `restored`."""
     root: Path = tmp_path_factory.mktemp("lake")
     with Ledger(shared_database, actor="test") as ledger, psycopg.connect(shared_database, autocommit=True) as psql:
         flow = Flow(ledger=ledger, url=shared_database, psql=psql, root=root)
@@ -29,6 +30,13 @@ def month(shared_database: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
         flow.type("insert into dataflow.dataset (datasetid) values ('empty')")
         flow.announce("foreign/1", "ODD")
         yield flow
+
+
+@pytest.fixture
+def restored(month: Flow) -> Iterator[None]:
+    kept = Kept.of(month.psql)
+    yield
+    kept.put_back()
 
 
 @pytest.fixture
@@ -124,6 +132,7 @@ def test_the_story_of_a_failed_chunk_is_told_whole(run: Odf) -> None:
         assert part in said
 
 
+@pytest.mark.usefixtures("restored")
 def test_the_story_as_json_has_answers_attempts_versions_inputs_and_who(month: Flow, run: Odf) -> None:
     month.type(
         "update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'flights' and dataid = '2024-01-01'"
