@@ -93,12 +93,14 @@ class Dev:
 
     def current(self) -> dict[ChunkKey, Manifest]:
         with self.ledger() as ledger, ledger.statement() as statement:
-            return {key: one for key in self.keys if (one := chunks.current_manifest(statement, key)) is not None}
+            return {
+                key: manifest for key in self.keys if (manifest := chunks.current_manifest(statement, key)) is not None
+            }
 
     def is_ready(self, datasetid: str | None = None) -> bool:
         found = self.chunks()
         wanted = {chunk_key for chunk_key in self.keys if datasetid in (None, chunk_key.datasetid)}
-        return {one for one, chunk in found.items() if chunk.status == "READY"} >= wanted
+        return {key for key, chunk in found.items() if chunk.status == "READY"} >= wanted
 
     def known_to_dagster(self) -> dict[ChunkKey, object]:
         """The newest version of each chunk that Dagster was told of."""
@@ -152,7 +154,7 @@ class Dev:
 
     def _processes(self, word: str) -> list[int]:
         """Of these sessions, by a word of the command line."""
-        leaders = {one.pid for one in self.sessions}
+        leaders = {session.pid for session in self.sessions}
         found: list[int] = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:

@@ -57,7 +57,7 @@ class Project:
     def launch_as_sensor(self, job: str, dataids: list[str]) -> Outcome:
         """As the readiness sensor asks for it."""
         assert self.catalogue is not None
-        (entry,) = [one for one, made in self.catalogue.made if made.jobid == job]
+        (entry,) = [entry for entry, made in self.catalogue.made if made.jobid == job]
         tags = {"dagster/sensor_name": "readiness", "dagster/partition": dataids[0]}
         return self._run(job, tags, run_config(entry, dataids))
 
@@ -83,7 +83,8 @@ class Project:
         )
         failures = [event.step_failure_data for event in done.all_events if event.is_step_failure]
         said = "; ".join(
-            (one.user_failure_data.description or "") if one.user_failure_data else str(one.error) for one in failures
+            (failure.user_failure_data.description or "") if failure.user_failure_data else str(failure.error)
+            for failure in failures
         )
         return Outcome(run_id=done.run_id, success=done.success, said=said)
 

@@ -134,8 +134,8 @@ def test_an_unusual_printable_name_comes_back_byte_for_byte(flow: Flow, what: st
         events = chunks.history(statement, key_of(name, name))
         verdicts = chunks.verdicts(statement, JobId(name), DataId(name))
     outs = [event for event in events if event.locktype == "OUT"]
-    assert [one.new_status for one in outs] == ["PENDING", "RUNNING", "READY", "RESUBMIT"]
-    assert {(one.datasetid, one.jobid, one.dataid) for one in outs} == {(name, name, name)}
+    assert [event.new_status for event in outs] == ["PENDING", "RUNNING", "READY", "RESUBMIT"]
+    assert {(event.datasetid, event.jobid, event.dataid) for event in outs} == {(name, name, name)}
     assert (outs[-1].actor, outs[-1].reason) == (name, name)
     assert [verdict.dataid for verdict in verdicts] == [name]
 
@@ -337,7 +337,7 @@ def test_a_claim_of_no_chunks_is_refused(flow: Flow, count: int) -> None:
 
 
 def names(*texts: str) -> list[Dataset]:
-    return [Dataset(datasetid=DatasetId(one)) for one in texts]
+    return [Dataset(datasetid=DatasetId(text)) for text in texts]
 
 
 @pytest.mark.parametrize(

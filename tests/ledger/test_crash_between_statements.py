@@ -109,8 +109,8 @@ def prepare(url: str, root: Path) -> Stage:
         load, clean, daily, report = jobs
         plan(ledger, load, ["1", "2", "3", "4", "5", "6"])
         for dataid in ("1", "2", "3"):
-            one = claim(ledger, "load", dataid)
-            publish(ledger, one, made(one, root))
+            loaded = claim(ledger, "load", dataid)
+            publish(ledger, loaded, made(loaded, root))
         plan(ledger, clean, ["1", "2"])
         plan(ledger, daily, ["1", "2"])
         plan(ledger, report, ["1"])

@@ -267,9 +267,9 @@ class Cable:
                     break
                 client.sendall(held)
                 held = b""
-        for one in (client, server):
+        for end in (client, server):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                end.shutdown(socket.SHUT_RDWR)
 
 
 # The message that ends an answer, without its last byte: the state of the transaction.
@@ -391,9 +391,9 @@ class OwnServer:
         pid = self.embedded.status().pid
         assert pid is not None
         children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-        for one in (pid, *children):
+        for process in (pid, *children):
             with suppress(ProcessLookupError):
-                os.kill(one, signal.SIGKILL)
+                os.kill(process, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")

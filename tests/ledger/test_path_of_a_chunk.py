@@ -165,14 +165,14 @@ def test_publish_many_publishes_the_good_and_returns_errors_for_the_others(flow:
     flow.register("load: -> raw")
     first, second, third = claim_many(flow.ledger, "load", ["1", "2", "3"]).claims
     flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = '3'")
-    made = [Made(claim=one, manifests={DatasetId("raw"): flow.manifest(one)}) for one in (first, second, third)]
+    made = [Made(claim=taken, manifests={DatasetId("raw"): flow.manifest(taken)}) for taken in (first, second, third)]
     made[1] = replace(made[1], manifests={DatasetId("raw"): NewManifest(location="/outside")})
     published = publish_many(flow.ledger, [*made, made[0]])
     assert [version.claim_id for version in published.versions] == [first.claim_id], (
         "the one that was given twice, once"
     )
     assert published.lost == (third,)
-    assert [one.claim for one in published.misfits] == [second]
+    assert [misfit.claim for misfit in published.misfits] == [second]
     assert "raw/2: /outside lies outside of the root" in str(published.misfits[0].error)
     assert flow.status("raw/2") == "RUNNING", "it can be published yet"
 
@@ -199,7 +199,7 @@ def test_hold_blocks_every_claim_and_unhold_restores_the_status(flow: Flow) -> N
         claim(flow.ledger, "load", "2")
     assert refused.value.verdict.code is Code.LOCKED
     unhold(flow.ledger, [key("raw/1"), key("raw/2"), key("tidy/1")], by="ada")
-    assert [flow.status(one) for one in ("raw/1", "raw/2", "tidy/1")] == ["READY", "PENDING", "PENDING"]
+    assert [flow.status(name) for name in ("raw/1", "raw/2", "tidy/1")] == ["READY", "PENDING", "PENDING"]
     assert flow.chunk("raw/1").version == 1
     assert flow.runnable() == [("clean", "1"), ("load", "2")]
 

@@ -402,13 +402,13 @@ def test_yesterdays_file_again_is_wrong_data_until_the_other_chunk_changes(flow:
     flow.plan(load, ["2024-01-01", "2024-01-02"])
     flow.produce("load", "2024-01-01", content="the same")
     flow.produce("load", "2024-01-02", content="the same")
-    for one, other in (("2024-01-01", "2024-01-02"), ("2024-01-02", "2024-01-01")):
+    for dataid, other in (("2024-01-01", "2024-01-02"), ("2024-01-02", "2024-01-01")):
         assert_no(
             flow,
             "clean",
-            one,
+            dataid,
             Code.WRONG_DATA,
-            f"raw/{one} has the same content as raw/{other}",
+            f"raw/{dataid} has the same content as raw/{other}",
             "resubmit the wrong one",
         )
     republish(flow, "raw/2024-01-02", "load", content="its own")
@@ -903,7 +903,7 @@ def test_a_claim_takes_over_rows_that_another_job_left_of_its_output(flow: Flow,
     (taken,) = claim_next(flow.ledger, "load", 5)
     assert_invariants(flow.psql)
     flow.publish(taken)
-    assert [one.jobid for one in rows_of(flow, "raw/1")] == ["load"]
+    assert [row.jobid for row in rows_of(flow, "raw/1")] == ["load"]
     assert_go(flow, "clean", "1")
 
 
@@ -913,14 +913,14 @@ def test_a_version_taken_over_by_a_claim_stays_until_the_next_publish(flow: Flow
     flow.register("load: -> raw", "clean: raw -> tidy", raw=external("raw"))
     resubmit(flow.ledger, [key("raw/1")], by="ada")
     fail(flow.ledger, claim(flow.ledger, "load", "1"), "disk full")
-    assert [(one.jobid, one.status, one.version) for one in rows_of(flow, "raw/1")] == [("load", "FAILED", 1)]
+    assert [(row.jobid, row.status, row.version) for row in rows_of(flow, "raw/1")] == [("load", "FAILED", 1)]
 
 
 def test_a_forced_claim_takes_over_rows_that_another_job_left(flow: Flow) -> None:
     flow.register("load: -> raw", raw=external("raw"))
     flow.announce("raw/1", "READY", "other")
     flow.publish(force(flow.ledger, "load", "1", by="ada"))
-    assert [(one.jobid, one.status) for one in rows_of(flow, "raw/1")] == [("load", "READY")]
+    assert [(row.jobid, row.status) for row in rows_of(flow, "raw/1")] == [("load", "READY")]
 
 
 def rows_of(flow: Flow, chunk: str) -> list[chunks.Chunk]:
@@ -1170,12 +1170,12 @@ def test_an_unchanged_no_is_stored_once_and_a_changed_one_again(flow: Flow) -> N
 def test_answers_come_in_the_order_of_the_given_chunks(flow: Flow) -> None:
     foreign_input(flow)
     wanted = ["10", "9", "b", "a"]
-    assert [one.dataid for one in gate(flow.ledger, "clean", wanted)] == wanted
+    assert [verdict.dataid for verdict in gate(flow.ledger, "clean", wanted)] == wanted
 
 
 def test_a_chunk_given_twice_is_answered_twice_and_stored_once(flow: Flow) -> None:
     foreign_input(flow)
-    assert [one.dataid for one in gate(flow.ledger, "clean", ["9", "9"])] == ["9", "9"]
+    assert [verdict.dataid for verdict in gate(flow.ledger, "clean", ["9", "9"])] == ["9", "9"]
     assert len(stored_verdicts(flow, "clean", "9")) == 1
 
 

@@ -204,8 +204,8 @@ def test_claims_by_name_in_opposite_orders_do_not_deadlock(flow: Flow) -> None:
     flow.register("load: -> raw")
     rounds = [[f"{turn}-{n}" for n in range(12)] for turn in range(15)]
     before = deadlocks(flow)
-    one, other = at_once(_claim_many_by_name, (flow.url, rounds), (flow.url, [names[::-1] for names in rounds]))
-    for names, mine, theirs in zip(rounds, one, other, strict=True):
+    first, second = at_once(_claim_many_by_name, (flow.url, rounds), (flow.url, [names[::-1] for names in rounds]))
+    for names, mine, theirs in zip(rounds, first, second, strict=True):
         assert mine | theirs == set(names)
         assert not mine & theirs
     assert deadlocks(flow) == before
@@ -285,7 +285,7 @@ def _publish_in_turn(barrier: Barrier, url: str, root: str, claims: Sequence[Cla
 def test_two_inputs_published_concurrently_wake_their_consumer(flow: Flow) -> None:
     flow.register("load: -> raw", "look: -> codes", "join: raw, codes -> joined")
     names = [str(n) for n in range(1, 101)]
-    claims = [claim_many(flow.ledger, one, names).claims for one in ("load", "look")]
+    claims = [claim_many(flow.ledger, jobid, names).claims for jobid in ("load", "look")]
     at_once(_publish_in_turn, *((flow.url, str(flow.root), each) for each in claims))
     assert flow.runnable() == [("join", name) for name in names]
     assert_invariants(flow.psql)
@@ -645,12 +645,12 @@ def test_publishing_a_chunk_and_its_input_concurrently_does_not_deadlock(flow: F
     loading = publishes(flow, claim(flow.ledger, "load", "1"))
     with session(flow) as holding, ThreadPoolExecutor(2) as pool:
         holding.execute("select from dataflow.datastatus where datasetid = 'raw' and jobid = 'clean' for update")
-        one = pool.submit(alone(flow, cleaning))
+        publishing = pool.submit(alone(flow, cleaning))
         _wait_until(lambda: waiting_for(flow, holding) > 0)
         other = pool.submit(alone(flow, loading))
         _wait_until(lambda: other.done() or _count(flow, "select count(*) from pg_locks where not granted") > 1)
         holding.commit()
-        one.result(PATIENCE)
+        publishing.result(PATIENCE)
         other.result(PATIENCE)
     assert_invariants(flow.psql)
 
@@ -681,8 +681,8 @@ def test_two_concurrent_changes_of_a_job_both_take_effect(flow: Flow) -> None:
 
 def test_the_same_content_published_concurrently_is_refused_to_both_consumers(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
-    one, other = (publishes(flow, claim(flow.ledger, "load", dataid), "yesterday's file") for dataid in ("1", "2"))
-    between(flow, one, alone(flow, other))
+    first, second = (publishes(flow, claim(flow.ledger, "load", dataid), "yesterday's file") for dataid in ("1", "2"))
+    between(flow, first, alone(flow, second))
     for dataid in ("1", "2"):
         with pytest.raises(NoGo) as refused:
             claim(flow.ledger, "clean", dataid)
@@ -704,8 +704,8 @@ def test_the_same_content_announced_concurrently_is_refused_to_both_consumers(fl
 
 def test_a_strictly_ordered_job_claims_concurrently_published_inputs_in_order(flow: Flow) -> None:
     flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
-    two, one = (publishes(flow, claim(flow.ledger, "load", dataid)) for dataid in ("2", "1"))
-    between(flow, two, alone(flow, one))
+    later, earlier = (publishes(flow, claim(flow.ledger, "load", dataid)) for dataid in ("2", "1"))
+    between(flow, later, alone(flow, earlier))
     assert_invariants(flow.psql)
     assert [each.dataid for each in claim_next(flow.ledger, "clean", 2)] == ["1"]
 
@@ -713,8 +713,8 @@ def test_a_strictly_ordered_job_claims_concurrently_published_inputs_in_order(fl
 def test_an_earlier_chunk_that_appears_during_an_ordered_claim_waits(flow: Flow) -> None:
     flow.register("load: -> raw", job("clean: raw -> tidy", Policy(ordered=True)))
     flow.produce("load", "2")
-    one = publishes(flow, claim(flow.ledger, "load", "1"))
-    between(flow, takes("clean", "2"), alone(flow, one))
+    earlier = publishes(flow, claim(flow.ledger, "load", "1"))
+    between(flow, takes("clean", "2"), alone(flow, earlier))
     assert_invariants(flow.psql)
     assert claim_next(flow.ledger, "clean", 2) == []
 
@@ -797,8 +797,8 @@ def operations_on_a_graph(flow: Flow) -> dict[str, Operation]:
         "update dataflow.datastatus set lease_until = now() where locktype = 'OUT' and claim_id = %s", codes_6.claim_id
     )
     operations: dict[str, Operation] = {
-        f"publish {name}": publishes(flow, one, content)
-        for name, one, content in (
+        f"publish {name}": publishes(flow, claim, content)
+        for name, claim, content in (
             ("raw/1", raw_1, None),
             ("tidy/2", clean_2, "the same"),
             ("day/2", day_2, None),
@@ -854,7 +854,7 @@ def operations_on_a_line(flow: Flow) -> dict[str, Operation]:
     with flow.ledger.statement() as statement:
         first_raw_2 = chunks.version(statement, key("raw/2"), 1)
     assert first_raw_2 is not None
-    both = [(one, of_claim(one, str(flow.root))) for one in (tidy_1, tidy_2)]
+    both = [(claim, of_claim(claim, str(flow.root))) for claim in (tidy_1, tidy_2)]
     change = "update dataflow.dataset set {} where datasetid = 'tidy'".format
     return {
         "publish raw/1 anew": publishes(flow, raw_1),

@@ -45,8 +45,8 @@ DATAIDS: Final = ("1", "2", "10")
 #: The chunks of `raw` that each chunk of `daily` needs: two share a chunk, one needs none.
 WINDOW: Final = {"1": ("1", "2"), "2": ("2", "10"), "10": ()}
 JOBS: Final[Mapping[str, Job]] = {
-    one.jobid: one
-    for one in (
+    job.jobid: job
+    for job in (
         job("load: -> raw"),
         job("clean: raw -> tidy"),
         job("total: tidy -> sums"),
@@ -161,7 +161,7 @@ class Model:
         others = [(chunk[0], each) for each in self.dataids(chunk[0]) if each != chunk[1]]
         contents = {self.versions[other][each - 1].content for other in others for each in self.current(other)}
         return mine.content in contents - {None} or any(
-            self.is_replaced(one, used) for one, used in mine.made_from.items()
+            self.is_replaced(chunk_read, used) for chunk_read, used in mine.made_from.items()
         )
 
     def is_replaced(self, chunk: Chunk, used: int | None) -> bool:
@@ -177,7 +177,8 @@ class Model:
             if (mine := self.ins.get((name, jobid, each)))
         )
         read_in_place = (
-            row[0] in JOBS[jobid].outputs and row[2] == dataid and one.version is None for row, one in self.ins.items()
+            row[0] in JOBS[jobid].outputs and row[2] == dataid and reader.version is None
+            for row, reader in self.ins.items()
         )
         return not self.is_free(jobid, dataid) or any(reading) or any(read_in_place)
 
@@ -195,20 +196,20 @@ class Model:
         rows = [(row[2], out.status) for row, out in self.outs.items() if row[0] in JOBS[jobid].outputs]
         running = [each for each, status in rows if status == "RUNNING"]
         waiting = [each for each, status in rows if status not in ("READY", "SKIPPED")]
-        waiting += [each for one, each in self.runnable() if one == jobid]
+        waiting += [each for name, each in self.runnable() if name == jobid]
         turn = min(running or waiting, key=natural_key, default=dataid)
         return turn != dataid and (bool(running) or natural_key(turn) < natural_key(dataid))
 
     def runnable(self) -> dict[tuple[str, str], bool]:
         """The runnable chunks, and whether they were resubmitted."""
         found: dict[tuple[str, str], bool] = {}
-        for jobid, one in JOBS.items():
+        for jobid, declared in JOBS.items():
             for dataid in DATAIDS:
-                asked_for = any(each.mapping.kind == "equal" for each in one.inputs) or any(
+                asked_for = any(each.mapping.kind == "equal" for each in declared.inputs) or any(
                     row in self.outs for row in self.outputs(jobid, dataid)
                 )
                 if asked_for and self.is_free(jobid, dataid) and self.has_inputs(jobid, dataid):
-                    rows = [out for each in one.outputs for out in self.rows((each, dataid)).values()]
+                    rows = [out for each in declared.outputs for out in self.rows((each, dataid)).values()]
                     found[jobid, dataid] = any(out.status == "RESUBMIT" for out in rows)
         return found
 
@@ -268,9 +269,9 @@ class Model:
         """A Job ended on these chunks: delete its IN rows, except those shared with another claim of the Job."""
         for (_, jobid, dataid), claim_id in left.items():
             read = {*self.needs(jobid, dataid), *self.pins.get(claim_id or 0, ())} if jobid in JOBS else ()
-            for one in read:
-                if not self.is_shared(jobid, dataid, one):
-                    self.ins.pop((one[0], jobid, one[1]), None)
+            for chunk in read:
+                if not self.is_shared(jobid, dataid, chunk):
+                    self.ins.pop((chunk[0], jobid, chunk[1]), None)
 
     def is_shared(self, jobid: str, dataid: str | None, chunk: Chunk) -> bool:
         return any(
@@ -293,7 +294,7 @@ class Model:
         for row in sorted(set(self.rows((mine[0], mine[2]))) - {mine}):
             other = self.outs.pop(row)
             own = self.outs.setdefault(mine, other)
-            own.version = max((one for one in (own.version, other.version) if one), default=None)
+            own.version = max((version for version in (own.version, other.version) if version), default=None)
 
     def held(self, taken: Claim) -> bool:
         rows = [self.outs.get(row) for row in self.outputs(taken.jobid, taken.dataid)]
@@ -374,7 +375,7 @@ class Walk(RuleBasedStateMachine):
     def claim_next(self, jobid: str, count: int) -> None:
         runnable = self.model.runnable()
         queue = sorted(
-            (each for one, each in runnable if one == jobid and self.model.code(jobid, each) is None),
+            (each for name, each in runnable if name == jobid and self.model.code(jobid, each) is None),
             key=lambda each: (not runnable[jobid, each], natural_key(each)),
         )
         taken = claim_next(self.ledger, jobid, count)
@@ -447,20 +448,20 @@ class Walk(RuleBasedStateMachine):
     def _claim(self, back: int) -> Claim:
         return self.claims[-1 - back % len(self.claims)]
 
-    @rule(one=chunks)
-    def hold(self, one: Chunk | int) -> None:
-        self._take_out(self._chunk(one), "HOLD")
+    @rule(choice=chunks)
+    def hold(self, choice: Chunk | int) -> None:
+        self._take_out(self._chunk(choice), "HOLD")
 
-    @rule(one=chunks)
-    def skip(self, one: Chunk | int) -> None:
-        self._take_out(self._chunk(one), "SKIPPED")
+    @rule(choice=chunks)
+    def skip(self, choice: Chunk | int) -> None:
+        self._take_out(self._chunk(choice), "SKIPPED")
 
-    def _chunk(self, one: Chunk | int) -> Chunk:
-        if not isinstance(one, int):
-            return one
+    def _chunk(self, choice: Chunk | int) -> Chunk:
+        if not isinstance(choice, int):
+            return choice
         found = sorted((out.status != "RUNNING", row[0], row[2]) for row, out in self.model.outs.items())
         assume(found)
-        return found[one % len(found)][1:]
+        return found[choice % len(found)][1:]
 
     def _take_out(self, out: Chunk, word: str) -> None:
         act = hold if word == "HOLD" else skip
@@ -478,12 +479,12 @@ class Walk(RuleBasedStateMachine):
         self.model.set(dict.fromkeys(rows, word))
         assert act(self.ledger, [chunk], by="ada") == ([chunk] if changed else [])
 
-    @rule(one=st.tuples(st.sampled_from(DATASETS), dataids))
-    def unhold(self, one: Chunk) -> None:
+    @rule(choice=st.tuples(st.sampled_from(DATASETS), dataids))
+    def unhold(self, choice: Chunk) -> None:
         # Of those on hold, if there are any.
         held = sorted((row[0], row[2]) for row, out in self.model.outs.items() if out.status == "HOLD")
-        one = held[DATASETS.index(one[0]) % len(held)] if held else one
-        chunk, rows = _chunk_key(*one), self.model.rows(one)
+        choice = held[DATASETS.index(choice[0]) % len(held)] if held else choice
+        chunk, rows = _chunk_key(*choice), self.model.rows(choice)
         if not rows:
             with pytest.raises(UnknownName):
                 unhold(self.ledger, [chunk], by="ada")
@@ -492,9 +493,9 @@ class Walk(RuleBasedStateMachine):
         self.model.set(given_back)
         assert unhold(self.ledger, [chunk], by="ada") == ([chunk] if given_back else [])
 
-    @rule(one=chunks, with_downstream=st.booleans())
-    def resubmit(self, one: Chunk | int, with_downstream: bool) -> None:
-        chunk = self._chunk(one)
+    @rule(choice=chunks, with_downstream=st.booleans())
+    def resubmit(self, choice: Chunk | int, with_downstream: bool) -> None:
+        chunk = self._chunk(choice)
         if not self.model.rows(chunk):
             with pytest.raises(UnknownName):
                 resubmit(self.ledger, [_chunk_key(*chunk)], by="ada")
@@ -522,8 +523,8 @@ class Walk(RuleBasedStateMachine):
         words = model.give_up(sorted(row for row, out in model.outs.items() if out.claim_id in model.expired))
         strays = [
             row
-            for row, one in model.ins.items()
-            if one.claim_id and not model.is_shared(row[1], None, (row[0], row[2]))
+            for row, reader in model.ins.items()
+            if reader.claim_id and not model.is_shared(row[1], None, (row[0], row[2]))
         ]
         healed = heal(self.ledger, rebuild=rebuild)
         assert healed.resubmitted == _keys(row for row, word in words.items() if word == "RESUBMIT")
@@ -572,9 +573,9 @@ class Walk(RuleBasedStateMachine):
 
     # What people and foreign clients type.
 
-    @rule(one=chunks, word=st.sampled_from(("RESUBMIT", "READY", "FAILED", "RUNNING", "OOPS", None)))
-    def type_a_status(self, one: Chunk | int, word: str | None) -> None:
-        datasetid, dataid = self._chunk(one)
+    @rule(choice=chunks, word=st.sampled_from(("RESUBMIT", "READY", "FAILED", "RUNNING", "OOPS", None)))
+    def type_a_status(self, choice: Chunk | int, word: str | None) -> None:
+        datasetid, dataid = self._chunk(choice)
         rows = list(self.model.rows((datasetid, dataid)))
         typed = "update dataflow.datastatus set status = %s where datasetid = %s and dataid = %s and locktype = 'OUT'"
         if self.model.may(rows, word):
@@ -584,9 +585,9 @@ class Walk(RuleBasedStateMachine):
             with pytest.raises(psycopg.Error, match="cannot go from"):
                 self._type(typed, word, datasetid, dataid)
 
-    @rule(one=chunks)
-    def type_a_delete(self, one: Chunk | int) -> None:
-        datasetid, dataid = self._chunk(one)
+    @rule(choice=chunks)
+    def type_a_delete(self, choice: Chunk | int) -> None:
+        datasetid, dataid = self._chunk(choice)
         rows = list(self.model.rows((datasetid, dataid)))
         assume(rows)
         self.model.delete(rows)
@@ -641,7 +642,7 @@ class Walk(RuleBasedStateMachine):
             jobid,
             dataid,
         )
-        self.model.ins = {row: one for row, one in self.model.ins.items() if row[1:] != (jobid, dataid)}
+        self.model.ins = {row: reader for row, reader in self.model.ins.items() if row[1:] != (jobid, dataid)}
         self._type(
             "delete from dataflow.datastatus where jobid = %s and dataid = %s and locktype = 'IN'", jobid, dataid
         )

@@ -62,7 +62,7 @@ def test_a_throttled_job_never_exceeds_its_concurrency_limit(flow: Flow) -> None
     loaded(flow)
     throttle(flow.ledger, "load", 3, by="ada", reason="the disk is slow")
     first = claim_next(flow.ledger, "load", 10)
-    assert [one.dataid for one in first] == ["1", "2", "3"]
+    assert [claim.dataid for claim in first] == ["1", "2", "3"]
     assert claim_next(flow.ledger, "load", 10) == []
     assert room(flow.ledger, "load").free == 0
     flow.publish(first[0])
@@ -80,7 +80,7 @@ def test_concurrent_claimers_stay_within_the_concurrency_limit(flow: Flow) -> No
             return claim_next(ledger, "load", 2)
 
     with ThreadPoolExecutor(6) as pool:
-        taken = [one for many in pool.map(take, range(6)) for one in many]
+        taken = [claim for many in pool.map(take, range(6)) for claim in many]
     assert len(taken) == 3
 
 
@@ -113,7 +113,7 @@ def test_a_paused_job_claims_nothing_until_resumed_and_says_why(flow: Flow) -> N
     assert claim_next(flow.ledger, "load", 10) == []
     with pytest.raises(NoGo, match=r"LOCKED: job load is paused since .*, the source is being repaired; resume it"):
         claim(flow.ledger, "load", "2")
-    assert [one.code for one in gate(flow.ledger, "load", ["2"])] == [Code.LOCKED]
+    assert [verdict.code for verdict in gate(flow.ledger, "load", ["2"])] == [Code.LOCKED]
     flow.publish(running)  # what runs goes on
     assert resume(flow.ledger, "load", by="ada")
     assert len(claim_next(flow.ledger, "load", 10)) == 9
@@ -167,7 +167,7 @@ def test_a_forced_claim_skips_the_questions_and_is_marked_as_forced(flow: Flow) 
     assert flow.status("tidy/1") == "READY"
     with flow.ledger.statement() as statement:
         told = chunks.history(statement, key("tidy/1"))
-    assert [(one.new_status, one.reason, one.actor) for one in told] == [
+    assert [(event.new_status, event.reason, event.actor) for event in told] == [
         ("RUNNING", "forced by ada", "ada"),
         ("READY", None, "test"),
     ]
@@ -285,7 +285,7 @@ def test_deleting_a_run_touches_only_that_jobs_rows(flow: Flow) -> None:
     kept = claim(flow.ledger, "count", "1")
     assert key("tidy/1") in delete_run(flow.ledger, "clean", "1", by="ada", reason="a trial")
     assert flow.in_rows() == [("raw", "count", "1")]
-    assert [flow.status(one) for one in ("raw/1", "tidy/1", "total/1")] == ["READY", "ABSENT", "RUNNING"]
+    assert [flow.status(name) for name in ("raw/1", "tidy/1", "total/1")] == ["READY", "ABSENT", "RUNNING"]
     with pytest.raises(ClaimLost):
         publish(flow.ledger, lost, flow.manifest(lost))
     flow.publish(kept)

@@ -54,7 +54,7 @@ class Upstream:
 
     def columns(self, statement: str, *values: object) -> list[str]:
         found = self.connection.execute(statement.encode(), values).description
-        return [one.name for one in found or ()]
+        return [column.name for column in found or ()]
 
     def register(self, jobid: str, *, inputs: str = "", outputs: str) -> None:
         for itemtype, names in (("IN", inputs), ("OUT", outputs)):
@@ -168,7 +168,7 @@ def history(flow: Flow, chunk: str) -> list[Event]:
 
 
 def steps(flow: Flow, chunk: str) -> list[tuple[str, str | None, str | None]]:
-    return [(one.locktype, one.old_status, one.new_status) for one in history(flow, chunk)]
+    return [(event.locktype, event.old_status, event.new_status) for event in history(flow, chunk)]
 
 
 def refusal(flow: Flow, jobid: str, dataid: str) -> Code | None:
@@ -267,7 +267,7 @@ def test_every_typed_change_is_in_the_history_with_the_login_that_made_it(flow: 
         ("IN", "RUNNING", None),
         ("OUT", "RESUBMIT", None),
     ]
-    assert {one.login for one in history(flow, "raw/1")} == {"upstream_batch"}
+    assert {event.login for event in history(flow, "raw/1")} == {"upstream_batch"}
 
 
 def test_a_typed_change_of_many_rows_is_recorded_for_each(upstream: Upstream, flow: Flow) -> None:
@@ -517,7 +517,7 @@ def test_fifty_resubmitted_chunks_of_a_chain_rerun_producers_first(upstream: Ups
     assert claim_next(flow.ledger, "report", 50) == []
     assert claim_next(flow.ledger, "clean", 50) == []
     first = claim_next(flow.ledger, "load", 25)
-    assert [one.dataid for one in first] == dataids[:25]
+    assert [claim.dataid for claim in first] == dataids[:25]
     make(flow, first)
     assert run_all(flow, "clean") == dataids[:25], "only those whose producer has run again"
     assert claim_next(flow.ledger, "report", 50)[0].dataid == dataids[0]
@@ -581,7 +581,7 @@ def test_a_job_shared_with_upstream_makes_every_chunk_once(upstream: Upstream, f
         return made
 
     with ThreadPoolExecutor(3) as threads:
-        running = [threads.submit(one) for one in (theirs, ours, ours)]
+        running = [threads.submit(client) for client in (theirs, ours, ours)]
         made = [dataid for future in running for dataid in future.result(PATIENCE_SECONDS)]
     # A client that finds nothing may have looked while the others had locked the last chunks.
     made += run_all(flow, "clean")

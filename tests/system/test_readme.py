@@ -37,7 +37,7 @@ def test_the_pipeline_of_the_readme_is_made_by_dagster(project: Project) -> None
 def test_the_commands_of_the_readme_work_on_the_embedded_server(tmp_path: Path) -> None:
     home = {**os.environ, "ODF_HOME": str(tmp_path / ".odf"), "PYTHONPATH": str(PROJECT)}
     home.pop("ODF_DATABASE_URL", None)
-    (commands,) = [one for one in blocks("sh") if "odf db start" in one]
+    (commands,) = [block for block in blocks("sh") if "odf db start" in block]
     odf = [sys.executable, "-c", "from opendataflow_dagster.cli.main import main; main()"]
     lines = [line.split("#")[0].split() for line in commands.strip().splitlines()]
     assert all(line[0] == ".venv/bin/odf" for line in lines)

@@ -21,15 +21,15 @@ def test_two_concurrent_backfills_of_the_same_chunks_publish_one_version_each(se
 
     def both_work() -> bool:
         started = [dg.DagsterRunStatus.STARTED]
-        wanted = [dg.RunsFilter(statuses=started, tags={"dagster/backfill": one}) for one in backfills]
-        return all(served.project.instance.get_runs_count(one) for one in wanted)
+        wanted = [dg.RunsFilter(statuses=started, tags={"dagster/backfill": backfill_id}) for backfill_id in backfills]
+        return all(served.project.instance.get_runs_count(runs) for runs in wanted)
 
     served.wait_for("a run of each", both_work)
     served.hold.let_go("compute", days[0])
-    for one in backfills:
-        served.wait_for_backfill(one)
+    for backfill_id in backfills:
+        served.wait_for_backfill(backfill_id)
     assert {day: served.project.flow.chunk(f"raw/{day}").version for day in days} == dict.fromkeys(days, 1)
-    assert {one for one, _ in served.project.materializations("raw")} >= set(days)
+    assert {day for day, _ in served.project.materializations("raw")} >= set(days)
 
 
 def test_a_partition_is_materialized_in_the_terminal_through_the_same_claim(served: Server) -> None:
