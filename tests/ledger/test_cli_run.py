@@ -22,6 +22,9 @@ from tests.factories import Flow
 from tests.ledger.test_scripts import is_alive, live_group, wait_for
 from tests.scripts import ODF, Shop
 
+# Every test starts several processes.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def flow(emptied_flow: Flow) -> Flow:

@@ -334,6 +334,7 @@ def _ask_for_the_consumer_in_rounds(barrier: Barrier, url: str, mapping: str, ac
     return asleep
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mapping", sorted(MAPPINGS))
 @pytest.mark.parametrize("act", ["resubmit", "plan"])
 def test_an_input_published_while_its_consumer_is_requested_wakes_it(flow: Flow, mapping: str, act: str) -> None:

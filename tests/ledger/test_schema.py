@@ -224,7 +224,7 @@ def test_a_database_of_another_version_is_refused_with_a_clear_error(
 # ---- a server of its own, where no role is yet
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def new_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     embedded = EmbeddedPostgres(tmp_path_factory.mktemp("roles"))
     try:
