@@ -1,7 +1,7 @@
-"""Random sequences of verbs, crashes and typed SQL: the ledger matches a simple model in Python.
+"""Any walk through the verbs, crashes and hand-typed SQL: the ledger does what a simple model in Python says.
 
-The model knows rows, not triggers: what a status means for its row, its claim, its siblings and its inputs. After each
-step the rows, the runnable set and the codes of every chunk's five answers equal those of the model.
+The model knows rows, not triggers: what a status word means for its row, its claim, its siblings and its inputs. After
+each step the rows, the runnable set and the codes of the five answers of every chunk are those of the model.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from tests.factories import Flow, job
 from tests.invariants import assert_invariants
 
 DATAIDS: Final = ("1", "2", "10")
-#: The chunks of `raw` that each chunk of `daily` needs: two share a chunk, one needs none.
+#: What a chunk of `daily` needs of `raw`: two of them share a chunk, and one needs nothing.
 WINDOW: Final = {"1": ("1", "2"), "2": ("2", "10"), "10": ()}
 JOBS: Final[Mapping[str, Job]] = {
-    job.jobid: job
-    for job in (
+    one.jobid: one
+    for one in (
         job("load: -> raw"),
         job("clean: raw -> tidy"),
         job("total: tidy -> sums"),
@@ -60,9 +60,9 @@ JOBS: Final[Mapping[str, Job]] = {
 #: `codes` has no producing Job; a SKIPPED chunk of `tidy` lets its consumers pass.
 DATASETS: Final = ("books", "codes", "day", "joined", "left", "paper", "raw", "right", "sums", "tidy")
 PASSES: Final = "tidy"
-PRODUCER: Final[Mapping[str, str]] = {datasetid: job.jobid for job in JOBS.values() for datasetid in job.outputs}
+PRODUCER: Final[Mapping[str, str]] = {datasetid: one.jobid for one in JOBS.values() for datasetid in one.outputs}
 MAX_ATTEMPTS: Final = 3
-#: What an operator may change a held chunk to, besides its status before the hold.
+#: What a person may make of a chunk on hold, beside what it was.
 GIVEN_UP: Final = ("RESUBMIT", "SKIPPED")
 
 Word: TypeAlias = str | None
@@ -100,23 +100,23 @@ class Model:
     versions: dict[Chunk, list[Version]] = field(default_factory=dict)
     #: The chunks of `daily` whose inputs are known.
     listed: set[str] = field(default_factory=set)
-    #: What each claim pinned, the version it published, and whether its lease expired.
+    #: What each claim pinned, the version that it published, and whether its lease is over.
     pins: dict[int, Pins] = field(default_factory=dict)
     published: dict[int, int] = field(default_factory=dict)
     expired: set[int] = field(default_factory=set)
 
-    # Inputs and outputs.
+    # Who needs what.
 
     def needs(self, jobid: str, dataid: str) -> list[Chunk]:
         found: list[Chunk] = []
-        for needed in JOBS[jobid].inputs:
-            match needed.mapping.kind:
+        for one in JOBS[jobid].inputs:
+            match one.mapping.kind:
                 case "equal":
-                    found.append((needed.datasetid, dataid))
+                    found.append((one.datasetid, dataid))
                 case "listed":
-                    found += [(needed.datasetid, each) for each in WINDOW[dataid] if dataid in self.listed]
+                    found += [(one.datasetid, each) for each in WINDOW[dataid] if dataid in self.listed]
                 case _:
-                    found += [(needed.datasetid, each) for each in self.dataids(needed.datasetid)]
+                    found += [(one.datasetid, each) for each in self.dataids(one.datasetid)]
         return found
 
     def dataids(self, datasetid: str) -> list[str]:
@@ -126,7 +126,7 @@ class Model:
         return {row: out for row, out in self.outs.items() if (row[0], row[2]) == chunk}
 
     def outputs(self, jobid: str, dataid: str) -> list[RowKey]:
-        return [(output, jobid, dataid) for output in sorted(JOBS[jobid].outputs)]
+        return [(one, jobid, dataid) for one in sorted(JOBS[jobid].outputs)]
 
     def version(self, chunk: Chunk) -> int | None:
         found = [out.version for out in self.rows(chunk).values() if out.status != "SKIPPED" and out.version]
@@ -139,84 +139,83 @@ class Model:
         return bool(words) and words <= ({"READY", "SKIPPED"} if chunk[0] == PASSES else {"READY"})
 
     def is_free(self, jobid: str, dataid: str) -> bool:
-        return all(out.status in FREE for output in JOBS[jobid].outputs for out in self.rows((output, dataid)).values())
+        return all(out.status in FREE for one in JOBS[jobid].outputs for out in self.rows((one, dataid)).values())
 
     def has_inputs(self, jobid: str, dataid: str) -> bool:
-        """Are the inputs known and all READY?"""
+        """Is it known which ones, and are all READY?"""
         known = (
-            dataid in self.listed if needed.mapping.kind == "listed" else bool(self.dataids(needed.datasetid))
-            for needed in JOBS[jobid].inputs
-            if needed.mapping.kind != "equal"
+            dataid in self.listed if one.mapping.kind == "listed" else bool(self.dataids(one.datasetid))
+            for one in JOBS[jobid].inputs
+            if one.mapping.kind != "equal"
         )
-        return all(known) and all(self.is_ready(chunk) for chunk in self.needs(jobid, dataid))
+        return all(known) and all(self.is_ready(one) for one in self.needs(jobid, dataid))
 
     def current(self, chunk: Chunk) -> set[int]:
         return {out.version for out in self.rows(chunk).values() if out.version}
 
     def is_wrong(self, chunk: Chunk) -> bool:
-        """Is it stale, or does it repeat another chunk?"""
+        """Is it made from what is not current any more, or the same as another chunk?"""
         if (version := self.version(chunk)) is None:
             return False
         mine = self.versions[chunk][version - 1]
         others = [(chunk[0], each) for each in self.dataids(chunk[0]) if each != chunk[1]]
         contents = {self.versions[other][each - 1].content for other in others for each in self.current(other)}
         return mine.content in contents - {None} or any(
-            self.is_replaced(chunk_read, used) for chunk_read, used in mine.made_from.items()
+            self.is_replaced(one, used) for one, used in mine.made_from.items()
         )
 
     def is_replaced(self, chunk: Chunk, used: int | None) -> bool:
-        """Is the used version superseded? A row that was never READY does not count."""
+        """Is it another version than the one that was used? A row that was never READY says nothing."""
         said = [out for out in self.rows(chunk).values() if out.version or out.status in ("READY", "SKIPPED")]
         return bool(said) and not any(out.version == used or (out.status == "SKIPPED" and used is None) for out in said)
 
     def is_locked(self, jobid: str, dataid: str) -> bool:
-        kinds: dict[str, str] = {needed.datasetid: needed.mapping.kind for needed in JOBS[jobid].inputs}
+        kinds: dict[str, str] = {one.datasetid: one.mapping.kind for one in JOBS[jobid].inputs}
         reading = (
             (kinds[name] == "equal" or mine.claim_id is None)
             for name, each in self.needs(jobid, dataid)
             if (mine := self.ins.get((name, jobid, each)))
         )
         read_in_place = (
-            row[0] in JOBS[jobid].outputs and row[2] == dataid and reader.version is None
-            for row, reader in self.ins.items()
+            row[0] in JOBS[jobid].outputs and row[2] == dataid and one.version is None for row, one in self.ins.items()
         )
         return not self.is_free(jobid, dataid) or any(reading) or any(read_in_place)
 
     def code(self, jobid: str, dataid: str) -> Code | None:
         if not self.has_inputs(jobid, dataid) or self.must_wait(jobid, dataid):
             return Code.DATA_NOT_READY
-        if any(self.is_wrong(chunk) for chunk in self.needs(jobid, dataid)):
+        if any(self.is_wrong(one) for one in self.needs(jobid, dataid)):
             return Code.WRONG_DATA
         return Code.LOCKED if self.is_locked(jobid, dataid) else None
 
     def must_wait(self, jobid: str, dataid: str) -> bool:
-        """In an ordered Job: for a running chunk or an earlier unfinished one."""
+        """In a strictly ordered Job: for the one that runs, or for an earlier one that is not finished."""
         if not JOBS[jobid].policy.ordered:
             return False
         rows = [(row[2], out.status) for row, out in self.outs.items() if row[0] in JOBS[jobid].outputs]
         running = [each for each, status in rows if status == "RUNNING"]
         waiting = [each for each, status in rows if status not in ("READY", "SKIPPED")]
-        waiting += [each for name, each in self.runnable() if name == jobid]
+        waiting += [each for one, each in self.runnable() if one == jobid]
         turn = min(running or waiting, key=natural_key, default=dataid)
         return turn != dataid and (bool(running) or natural_key(turn) < natural_key(dataid))
 
     def runnable(self) -> dict[tuple[str, str], bool]:
-        """The runnable chunks, and whether they were resubmitted."""
+        """The chunks that can run, and whether they were resubmitted."""
         found: dict[tuple[str, str], bool] = {}
-        for jobid, declared in JOBS.items():
+        for jobid, one in JOBS.items():
             for dataid in DATAIDS:
-                asked_for = any(each.mapping.kind == "equal" for each in declared.inputs) or any(
+                asked_for = any(each.mapping.kind == "equal" for each in one.inputs) or any(
                     row in self.outs for row in self.outputs(jobid, dataid)
                 )
                 if asked_for and self.is_free(jobid, dataid) and self.has_inputs(jobid, dataid):
-                    rows = [out for each in declared.outputs for out in self.rows((each, dataid)).values()]
+                    rows = [out for each in one.outputs for out in self.rows((each, dataid)).values()]
                     found[jobid, dataid] = any(out.status == "RESUBMIT" for out in rows)
         return found
 
-    # Transitions.
+    # What happens.
 
     def may(self, rows: Iterable[RowKey], word: Word) -> bool:
-        """Does the state machine allow these transitions?"""
+        """Has the state machine these arrows?"""
         words = set(Status)
         outs = [self.outs[row] for row in rows if self.outs[row].status != word]
         return all(
@@ -227,7 +226,7 @@ class Model:
         )
 
     def set(self, words: Mapping[RowKey, Word], *, retry: bool = False) -> None:
-        """Rows get new statuses, whatever client writes them."""
+        """Rows get new words, whoever wrote them."""
         changed = {row: word for row, word in words.items() if self.outs[row].status != word}
         left = {row: self.outs[row].claim_id for row, word in changed.items() if word not in ("RUNNING", "PENDING")}
         for row, word in changed.items():
@@ -239,7 +238,7 @@ class Model:
     def _set_one(out: Out, word: Word, *, retry: bool) -> None:
         old = out.status
         if word == "READY":
-            # Made by another client: our previous version is not what it made.
+            # Made by someone else: what we had published before is not what they made.
             out.version = out.version if old == "HOLD" and out.held == "READY" else None
             out.retries = 0
         elif word == "RESUBMIT" and not retry:
@@ -254,7 +253,7 @@ class Model:
         self._together(left.values(), set())
 
     def _together(self, lost: Iterable[int | None], resubmitted: AbstractSet[RowKey]) -> None:
-        """The outputs of a Job are claimed and produced together."""
+        """The outputs of a Job are claimed and made together."""
         claim_ids, chunks = set(lost) - {None}, {row[1:] for row in resubmitted if row[1] in JOBS}
         siblings = {
             row: "RESUBMIT"
@@ -266,12 +265,12 @@ class Model:
             self.set(siblings)
 
     def _leave(self, left: dict[RowKey, int | None]) -> None:
-        """A Job ended on these chunks: delete its IN rows, except those shared with another claim of the Job."""
+        """A Job ended on these chunks: its IN rows go, but for those that another claim of the Job has, too."""
         for (_, jobid, dataid), claim_id in left.items():
             read = {*self.needs(jobid, dataid), *self.pins.get(claim_id or 0, ())} if jobid in JOBS else ()
-            for chunk in read:
-                if not self.is_shared(jobid, dataid, chunk):
-                    self.ins.pop((chunk[0], jobid, chunk[1]), None)
+            for one in read:
+                if not self.is_shared(jobid, dataid, one):
+                    self.ins.pop((one[0], jobid, one[1]), None)
 
     def is_shared(self, jobid: str, dataid: str | None, chunk: Chunk) -> bool:
         return any(
@@ -280,7 +279,7 @@ class Model:
         )
 
     def take(self, taken: Claim) -> None:
-        pins = {chunk: self.version(chunk) for chunk in self.needs(taken.jobid, taken.dataid)}
+        pins = {one: self.version(one) for one in self.needs(taken.jobid, taken.dataid)}
         for row in self.outputs(taken.jobid, taken.dataid):
             self._take_over(row)
             out = self.outs.setdefault(row, Out(status="PENDING"))
@@ -290,11 +289,11 @@ class Model:
         self.pins[taken.claim_id] = pins
 
     def _take_over(self, mine: RowKey) -> None:
-        """Rows that another Job left of this output."""
+        """What another Job has left of this output."""
         for row in sorted(set(self.rows((mine[0], mine[2]))) - {mine}):
             other = self.outs.pop(row)
             own = self.outs.setdefault(mine, other)
-            own.version = max((version for version in (own.version, other.version) if version), default=None)
+            own.version = max((one for one in (own.version, other.version) if one), default=None)
 
     def held(self, taken: Claim) -> bool:
         rows = [self.outs.get(row) for row in self.outputs(taken.jobid, taken.dataid)]
@@ -310,7 +309,7 @@ class Model:
         self.published[taken.claim_id] = self.outs[rows[0]].version or 0
 
     def give_up(self, rows: Iterable[RowKey]) -> dict[RowKey, Word]:
-        """The work ended without a result: retry until the attempts are exhausted."""
+        """The work ended without a result: again by itself, up to the attempt cap."""
         words: dict[RowKey, Word] = {}
         for row in rows:
             self.outs[row].retries += 1
@@ -375,21 +374,21 @@ class Walk(RuleBasedStateMachine):
     def claim_next(self, jobid: str, count: int) -> None:
         runnable = self.model.runnable()
         queue = sorted(
-            (each for name, each in runnable if name == jobid and self.model.code(jobid, each) is None),
+            (each for one, each in runnable if one == jobid and self.model.code(jobid, each) is None),
             key=lambda each: (not runnable[jobid, each], natural_key(each)),
         )
         taken = claim_next(self.ledger, jobid, count)
-        assert {claim.dataid for claim in taken} == set(queue[:count])
+        assert {one.dataid for one in taken} == set(queue[:count])
         self._take(taken)
 
     def _take(self, taken: list[Claim]) -> None:
         # All of a batch see the ledger as it was before it.
-        for granted in taken:
-            self.model.take(granted)
-            rows = [self.model.outs[row] for row in self.model.outputs(granted.jobid, granted.dataid)]
-            assert granted.attempt == max(out.attempt for out in rows)
-            pinned = sorted((pin.datasetid, pin.dataid, pin.version) for pin in granted.inputs)
-            assert pinned == sorted((*chunk, version) for chunk, version in self.model.pins[granted.claim_id].items())
+        for one in taken:
+            self.model.take(one)
+            rows = [self.model.outs[row] for row in self.model.outputs(one.jobid, one.dataid)]
+            assert one.attempt == max(out.attempt for out in rows)
+            pinned = sorted((pin.datasetid, pin.dataid, pin.version) for pin in one.inputs)
+            assert pinned == sorted((*chunk, version) for chunk, version in self.model.pins[one.claim_id].items())
         self.claims += taken
 
     @precondition(lambda self: self.claims)
@@ -405,7 +404,7 @@ class Walk(RuleBasedStateMachine):
     @rule(back=recent, content=st.sampled_from((None, None, "yesterday's file")))
     def publish(self, back: int, content: str | None) -> None:
         taken = self._claim(back)
-        made = {output: self._manifest(taken, output, content) for output in taken.outputs}
+        made = {one: self._manifest(taken, one, content) for one in taken.outputs}
         if self.model.held(taken):
             self.model.publish(taken, content)
         if (version := self.model.published.get(taken.claim_id)) is None:
@@ -448,20 +447,20 @@ class Walk(RuleBasedStateMachine):
     def _claim(self, back: int) -> Claim:
         return self.claims[-1 - back % len(self.claims)]
 
-    @rule(choice=chunks)
-    def hold(self, choice: Chunk | int) -> None:
-        self._take_out(self._chunk(choice), "HOLD")
+    @rule(one=chunks)
+    def hold(self, one: Chunk | int) -> None:
+        self._take_out(self._chunk(one), "HOLD")
 
-    @rule(choice=chunks)
-    def skip(self, choice: Chunk | int) -> None:
-        self._take_out(self._chunk(choice), "SKIPPED")
+    @rule(one=chunks)
+    def skip(self, one: Chunk | int) -> None:
+        self._take_out(self._chunk(one), "SKIPPED")
 
-    def _chunk(self, choice: Chunk | int) -> Chunk:
-        if not isinstance(choice, int):
-            return choice
+    def _chunk(self, one: Chunk | int) -> Chunk:
+        if not isinstance(one, int):
+            return one
         found = sorted((out.status != "RUNNING", row[0], row[2]) for row, out in self.model.outs.items())
         assume(found)
-        return found[choice % len(found)][1:]
+        return found[one % len(found)][1:]
 
     def _take_out(self, out: Chunk, word: str) -> None:
         act = hold if word == "HOLD" else skip
@@ -479,12 +478,12 @@ class Walk(RuleBasedStateMachine):
         self.model.set(dict.fromkeys(rows, word))
         assert act(self.ledger, [chunk], by="ada") == ([chunk] if changed else [])
 
-    @rule(choice=st.tuples(st.sampled_from(DATASETS), dataids))
-    def unhold(self, choice: Chunk) -> None:
+    @rule(one=st.tuples(st.sampled_from(DATASETS), dataids))
+    def unhold(self, one: Chunk) -> None:
         # Of those on hold, if there are any.
         held = sorted((row[0], row[2]) for row, out in self.model.outs.items() if out.status == "HOLD")
-        choice = held[DATASETS.index(choice[0]) % len(held)] if held else choice
-        chunk, rows = _chunk_key(*choice), self.model.rows(choice)
+        one = held[DATASETS.index(one[0]) % len(held)] if held else one
+        chunk, rows = _chunk_key(*one), self.model.rows(one)
         if not rows:
             with pytest.raises(UnknownName):
                 unhold(self.ledger, [chunk], by="ada")
@@ -493,9 +492,9 @@ class Walk(RuleBasedStateMachine):
         self.model.set(given_back)
         assert unhold(self.ledger, [chunk], by="ada") == ([chunk] if given_back else [])
 
-    @rule(choice=chunks, with_downstream=st.booleans())
-    def resubmit(self, choice: Chunk | int, with_downstream: bool) -> None:
-        chunk = self._chunk(choice)
+    @rule(one=chunks, with_downstream=st.booleans())
+    def resubmit(self, one: Chunk | int, with_downstream: bool) -> None:
+        chunk = self._chunk(one)
         if not self.model.rows(chunk):
             with pytest.raises(UnknownName):
                 resubmit(self.ledger, [_chunk_key(*chunk)], by="ada")
@@ -523,8 +522,8 @@ class Walk(RuleBasedStateMachine):
         words = model.give_up(sorted(row for row, out in model.outs.items() if out.claim_id in model.expired))
         strays = [
             row
-            for row, reader in model.ins.items()
-            if reader.claim_id and not model.is_shared(row[1], None, (row[0], row[2]))
+            for row, one in model.ins.items()
+            if one.claim_id and not model.is_shared(row[1], None, (row[0], row[2]))
         ]
         healed = heal(self.ledger, rebuild=rebuild)
         assert healed.resubmitted == _keys(row for row, word in words.items() if word == "RESUBMIT")
@@ -537,7 +536,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule(jobid=jobids, dataid=dataids, to_the_end=st.booleans())
     def produce(self, jobid: str, dataid: str, to_the_end: bool) -> None:
-        """Produce a chunk and all its inputs where possible: few walks would get there by chance."""
+        """A chunk and all that it needs, as far as nobody is in the way: few walks would get there by chance."""
         self.plan(jobid, [dataid])
         for datasetid, each in self.model.needs(jobid, dataid):
             if datasetid not in PRODUCER:
@@ -563,7 +562,7 @@ class Walk(RuleBasedStateMachine):
         self._expire(self.claims)
 
     def _expire(self, claims: list[Claim]) -> None:
-        ids = [claim.claim_id for claim in claims]
+        ids = [one.claim_id for one in claims]
         self.model.expired |= set(ids)
         self._type(
             "update dataflow.datastatus set lease_until = now() - interval '1 s' "
@@ -573,9 +572,9 @@ class Walk(RuleBasedStateMachine):
 
     # What people and foreign clients type.
 
-    @rule(choice=chunks, word=st.sampled_from(("RESUBMIT", "READY", "FAILED", "RUNNING", "OOPS", None)))
-    def type_a_status(self, choice: Chunk | int, word: str | None) -> None:
-        datasetid, dataid = self._chunk(choice)
+    @rule(one=chunks, word=st.sampled_from(("RESUBMIT", "READY", "FAILED", "RUNNING", "OOPS", None)))
+    def type_a_status(self, one: Chunk | int, word: str | None) -> None:
+        datasetid, dataid = self._chunk(one)
         rows = list(self.model.rows((datasetid, dataid)))
         typed = "update dataflow.datastatus set status = %s where datasetid = %s and dataid = %s and locktype = 'OUT'"
         if self.model.may(rows, word):
@@ -585,9 +584,9 @@ class Walk(RuleBasedStateMachine):
             with pytest.raises(psycopg.Error, match="cannot go from"):
                 self._type(typed, word, datasetid, dataid)
 
-    @rule(choice=chunks)
-    def type_a_delete(self, choice: Chunk | int) -> None:
-        datasetid, dataid = self._chunk(choice)
+    @rule(one=chunks)
+    def type_a_delete(self, one: Chunk | int) -> None:
+        datasetid, dataid = self._chunk(one)
         rows = list(self.model.rows((datasetid, dataid)))
         assume(rows)
         self.model.delete(rows)
@@ -642,7 +641,7 @@ class Walk(RuleBasedStateMachine):
             jobid,
             dataid,
         )
-        self.model.ins = {row: reader for row, reader in self.model.ins.items() if row[1:] != (jobid, dataid)}
+        self.model.ins = {row: one for row, one in self.model.ins.items() if row[1:] != (jobid, dataid)}
         self._type(
             "delete from dataflow.datastatus where jobid = %s and dataid = %s and locktype = 'IN'", jobid, dataid
         )
@@ -694,16 +693,16 @@ def _keys(rows: Iterable[RowKey]) -> tuple[ChunkKey, ...]:
 
 
 def test_any_sequence_of_verbs_crashes_and_typed_sql_matches_the_model(url: str, tmp_path: Path) -> None:
-    # Durability is not tested here and a walk has thousands of commits; planning a query costs more than running it.
+    # Nobody cuts the power here, and a walk has thousands of commits; planning a question costs more than asking it.
     quick = make_conninfo(url, options="-c synchronous_commit=off -c plan_cache_mode=force_generic_plan")
     datasets = [
         Dataset(
-            datasetid=DatasetId(datasetid),
-            location=str(tmp_path / datasetid),
+            datasetid=DatasetId(one),
+            location=str(tmp_path / one),
             foreign_ready="trusted",
-            skipped_input="passes" if datasetid == PASSES else "waits",
+            skipped_input="passes" if one == PASSES else "waits",
         )
-        for datasetid in DATASETS
+        for one in DATASETS
     ]
     with Ledger(quick) as ledger, psycopg.connect(quick, autocommit=True) as psql:
         register(ledger, datasets, list(JOBS.values()))
