@@ -35,7 +35,7 @@ from opendataflow_dagster.protocol.announce import announce
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, unhold
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish, publish_many
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.resubmit import resubmit
 from tests.factories import Flow, job, key
@@ -363,7 +363,7 @@ def _publish_batches(barrier: Barrier, url: str, root: str, seed: int) -> Tally:
         for _ in range(60):
             with _counted(gave_way):
                 taken = claim_next(ledger, chance.choice(("load", "clean")), 12)
-                publish_many(ledger, [Made(claim=one, manifests=of_claim(one, root)) for one in taken])
+                publish_many(ledger, [StagedClaim(claim=one, manifests=of_claim(one, root)) for one in taken])
     return _tally(gave_way)
 
 
@@ -438,7 +438,7 @@ def test_concurrent_publishers_and_operators_give_way_to_each_other_and_nothing_
     flow.type("update dataflow.datastatus set status = 'RESUBMIT' where status = 'FAILED'")
     for jobid in ("load", "clean"):
         while taken := claim_next(flow.ledger, jobid, 100):
-            publish_many(flow.ledger, [Made(claim=one, manifests=of_claim(one, str(flow.root))) for one in taken])
+            publish_many(flow.ledger, [StagedClaim(claim=one, manifests=of_claim(one, str(flow.root))) for one in taken])
     statuses = flow.psql.execute("select status, count(*) from dataflow.datastatus group by 1").fetchall()
     assert statuses == [("READY", 180)]
     assert_invariants(flow.psql)

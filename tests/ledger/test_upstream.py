@@ -26,7 +26,7 @@ from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.claim import claim, claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import publish, publish_many
 from opendataflow_dagster.protocol.release import fail
 from tests.factories import Flow, key
 
