@@ -48,6 +48,8 @@ from .protocol.register import plan
 from .protocol.release import fail
 from .protocol.request import request
 from .protocol.resubmit import resubmit
+from .protocol.stage import stage
+from .protocol.validate import validate
 from .warehouse import parquet
 from .warehouse.session import SparkSettings, session
 
@@ -213,7 +215,7 @@ class Pipeline:
 
     def _stage(self, rows: DataFrame, key: ChunkKey, claim_id: ClaimId, schema: StructType | None) -> NewManifest:
         root = f"{self.root}/{key.datasetid}"
-        return parquet.stage(rows, root=root, dataid=key.dataid, claim_id=claim_id, schema=schema)
+        return validate(stage(rows, root=root, dataid=key.dataid, claim_id=claim_id, schema=schema))
 
     def _entry(self, chunk: str) -> tuple[ChunkKey, Entry]:
         key = _key(chunk)

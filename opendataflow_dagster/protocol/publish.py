@@ -97,7 +97,7 @@ def _refuse_wrong(made: Made) -> None:
         )
     for datasetid, manifest in made.manifests.items():
         if failed := [check for check in manifest.checks if not check.passed]:
-            figures = "; ".join(f"{check.name}: {check.detail}" for check in failed)
+            figures = "; ".join(str(check) for check in failed)
             raise InvalidManifest(
                 f"{datasetid}/{made.claim.dataid} failed its checks ({figures}); "
                 f"correct its data or its code, then resubmit it"

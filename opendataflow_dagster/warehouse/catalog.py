@@ -20,9 +20,9 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 
 from ..model.errors import InvalidDefinition, InvalidInput
 from ..model.ids import ChunkKey, DatasetId, dataset_id
+from ..model.literals import quoted, text
 from ..model.manifest import Manifest
 from .failures import condition
-from .literals import column, text
 from .location import spark_path
 from .parquet import read
 from .schema import plain
@@ -54,16 +54,16 @@ def refresh(
     _refuse_other_owner(spark, name, datasetid)
     # The old table is there until the new one is whole.
     made = f"{name}__new"
-    spark.sql(f"drop table if exists {column(made)}")
+    spark.sql(f"drop table if exists {quoted(made)}")
     fields = [*columns.fields, StructField(by_dataid, StringType())]
     spark.sql(
-        f"create table {column(made)} ({', '.join(f'{column(one.name)} {_type(one.dataType)}' for one in fields)}) "
+        f"create table {quoted(made)} ({', '.join(f'{quoted(one.name)} {_type(one.dataType)}' for one in fields)}) "
         f"using parquet partitioned by ({by_dataid}) location {text(_own_folder(spark, name))} "
         f"tblproperties ({text(_OWNER)} = {text(datasetid)})"
     )
     _add(spark, made, by_dataid, manifests)
-    spark.sql(f"drop table if exists {column(name)}")
-    spark.sql(f"alter table {column(made)} rename to {column(name)}")
+    spark.sql(f"drop table if exists {quoted(name)}")
+    spark.sql(f"alter table {quoted(made)} rename to {quoted(name)}")
     return name
 
 
@@ -72,7 +72,7 @@ def fits(spark: SparkSession, datasetid: DatasetId, manifests: Sequence[Manifest
     name = table_name(datasetid)
     if _owner(spark, name) != datasetid:
         return False
-    has = {one.name: one.dataType for one in plain(spark.table(column(name)).schema).fields}
+    has = {one.name: one.dataType for one in plain(spark.table(quoted(name)).schema).fields}
     return all(has.get(one.name) == one.dataType for one in read(spark, manifests).schema.fields)
 
 
@@ -83,11 +83,11 @@ def point(spark: SparkSession, datasetid: DatasetId, manifests: Sequence[Manifes
     name = table_name(datasetid)
     if _owner(spark, name) != datasetid:
         raise InvalidInput(f"there is no table {name} of DataSet {datasetid} in this catalog; refresh it first")
-    by_dataid = spark.table(column(name)).columns[-1]
+    by_dataid = spark.table(quoted(name)).columns[-1]
     added = []
     for one in manifests:
         try:
-            spark.sql(f"alter table {column(name)} {_partition(by_dataid, one)} set {_location(one)}")
+            spark.sql(f"alter table {quoted(name)} {_partition(by_dataid, one)} set {_location(one)}")
         except AnalysisException as error:
             if condition(error) != "PARTITIONS_NOT_FOUND":
                 raise
@@ -100,7 +100,7 @@ def _add(spark: SparkSession, name: str, by_dataid: str, manifests: Sequence[Man
     for begin in range(0, len(manifests), _AT_ONCE):
         portion = manifests[begin : begin + _AT_ONCE]
         partitions = " ".join(f"{_partition(by_dataid, one)} {_location(one)}" for one in portion)
-        spark.sql(f"alter table {column(name)} add {partitions}")
+        spark.sql(f"alter table {quoted(name)} add {partitions}")
 
 
 def _partition(by_dataid: str, manifest: Manifest) -> str:
@@ -125,7 +125,7 @@ def _own_folder(spark: SparkSession, name: str) -> str:
 def _type(of: DataType) -> str:
     match of:
         case StructType():
-            return f"struct<{', '.join(f'{column(one.name)}: {_type(one.dataType)}' for one in of.fields)}>"
+            return f"struct<{', '.join(f'{quoted(one.name)}: {_type(one.dataType)}' for one in of.fields)}>"
         case ArrayType():
             return f"array<{_type(of.elementType)}>"
         case MapType():
@@ -136,9 +136,9 @@ def _type(of: DataType) -> str:
 
 def _owner(spark: SparkSession, name: str) -> str | None:
     """Whose table this is; empty: not one of ours; None: there is none."""
-    if not spark.catalog.tableExists(column(name)):
+    if not spark.catalog.tableExists(quoted(name)):
         return None
-    found = {row["key"]: row["value"] for row in spark.sql(f"show tblproperties {column(name)}").collect()}
+    found = {row["key"]: row["value"] for row in spark.sql(f"show tblproperties {quoted(name)}").collect()}
     return str(found.get(_OWNER, ""))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from .literals import column, text
+from ..model.literals import quoted, text
 
 # Nothing of a value is lost in its JSON, wherever the session is.
 _JSON_OPTIONS = {
@@ -29,7 +29,7 @@ def digest_metrics(schema: StructType) -> dict[str, str]:
     """Names and SQL aggregates. Before each value comes whether it is null: xxhash64 passes over nulls in silence."""
     if not schema.fields:
         return {}
-    values = (_hashable(column(one.name), one.dataType) for one in schema.fields)
+    values = (_hashable(quoted(one.name), one.dataType) for one in schema.fields)
     row = f"xxhash64({', '.join(f'isnull({value}), {value}' for value in values)})"
     # Two sums of whole numbers, with room for two thousand million rows; one of decimals costs a small chunk more.
     return {"high": f"try_sum(shiftright({row}, 32))", "low": f"try_sum({row} & 4294967295L)"}
@@ -67,7 +67,7 @@ def _ordered(value: str, of: DataType, numbers: count[int]) -> str:
             return f"transform(array_sort(map_keys({value})), {name} -> {entry})"
         case StructType():
             fields = (
-                f"{text(one.name)}, {_ordered(f'{value}.{column(one.name)}', one.dataType, numbers)}"
+                f"{text(one.name)}, {_ordered(f'{value}.{quoted(one.name)}', one.dataType, numbers)}"
                 for one in of.fields
             )
             return f"if(isnull({value}), null, named_struct({', '.join(fields)}))"

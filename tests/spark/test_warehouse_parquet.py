@@ -22,10 +22,13 @@ from opendataflow_dagster.model.errors import (
 )
 from opendataflow_dagster.model.ids import ClaimId, DataId
 from opendataflow_dagster.model.manifest import File, NewManifest
+from opendataflow_dagster.protocol.stage import stage
+from opendataflow_dagster.protocol.validate import validate
 from opendataflow_dagster.warehouse import parquet
 from opendataflow_dagster.warehouse.location import decoded, encoded
-from opendataflow_dagster.warehouse.parquet import read, schema_hash, stage
+from opendataflow_dagster.warehouse.parquet import read
 from opendataflow_dagster.warehouse.placement import misplaced
+from opendataflow_dagster.warehouse.schema import schema_hash
 from tests.warehouse import claims, rows, staged, version
 
 
@@ -58,8 +61,8 @@ def test_a_write_is_one_spark_job(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_claim_writes_once(spark: SparkSession, tmp_path: Path) -> None:
-    first = stage(spark.range(1), root=str(tmp_path), dataid=DataId("d"), claim_id=ClaimId(7))
-    with pytest.raises(StageFailed, match=r"chunk d \(claim 7\).*is there already"):
+    first = validate(stage(spark.range(1), root=str(tmp_path), dataid=DataId("d"), claim_id=ClaimId(7)))
+    with pytest.raises(StageFailed, match=r"chunk d \(claim 7\).*the folder exists already"):
         stage(spark.range(2), root=str(tmp_path), dataid=DataId("d"), claim_id=ClaimId(7))
     assert rows(read(spark, [version(first)])) == [(0,)]
 
@@ -353,7 +356,7 @@ def test_different_dataids_have_different_folders() -> None:
 def test_a_root_may_be_an_url_or_relative(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for root in (tmp_path.as_uri(), "relative"):
         monkeypatch.chdir(tmp_path)
-        made = stage(spark.range(1), root=root, dataid=DataId("d"), claim_id=ClaimId(next(claims)))
+        made = validate(stage(spark.range(1), root=root, dataid=DataId("d"), claim_id=ClaimId(next(claims))))
         assert made.location.startswith(f"{root}/d/")
         assert misplaced(made.location, made.files) is None
         assert rows(read(spark, [version(made)])) == [(0,)]
