@@ -11,7 +11,6 @@ from ..ledger.database import Ledger
 from ..model.claim import Claim
 from ..model.errors import InvalidInput, InvalidManifest
 from ..model.ids import ChunkKey, DataId, DatasetId
-from ..warehouse import parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +30,8 @@ def read(
 
     `read_foreign` reads the chunks without a manifest. `schema` gives the columns where there is no chunk at all.
     """
+    from ..warehouse import parquet  # loads Spark, which not every program that imports the engine needs
+
     manifests = [manifest for manifest in claim.manifests if manifest.datasetid == datasetid]
     foreign = [
         version

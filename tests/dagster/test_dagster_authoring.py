@@ -146,7 +146,7 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     ),
     "within, swapped": (
         lambda: [raw, dataset("made", partitions=MONTHS, mapping={"raw": within(YEAR, MONTHS)})(lambda raw: raw)],
-        "longer than the output's; give the output's partitions first",
+        "longer than the output's; pass the output's partitions first",
     ),
     "within, of other chunks of the input": (
         lambda: [

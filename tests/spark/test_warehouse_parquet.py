@@ -87,7 +87,7 @@ def test_a_column_that_was_added_later_is_null_before(spark: SparkSession, tmp_p
     declared = _ddl("b string, a bigint, s struct<x: int, y: string>")
     assert rows(read(spark, [new, old], declared)) == [("b", 2, (2, None)), (None, 1, (1, None))]
     other = version(staged(spark.sql("select 'text' as a"), tmp_path), "d9")
-    with pytest.raises(IncompatibleSchema, match=r"set/d9 version 1.*column a is string, wanted is int"):
+    with pytest.raises(IncompatibleSchema, match=r"set/d9 version 1.*column a is string, not int"):
         read(spark, [old, other])
 
 
@@ -263,7 +263,7 @@ def test_a_declared_schema_is_kept_or_nothing_is_written(spark: SparkSession, tm
     declared = StructType([StructField("a", IntegerType()), StructField("b", StringType(), metadata={"comment": "B"})])
     with pytest.raises(IncompatibleSchema) as caught:
         staged(spark.sql("select 1L as a, 2 as c"), tmp_path, schema=declared)
-    wrong = ("column b is missing (string)", "column c (int) is not declared", "a is bigint, declared is int")
+    wrong = ("column b is missing (string)", "column c (int) is not declared", "a is bigint, but declared as int")
     for said in ("chunk d", *wrong):
         assert said in str(caught.value)
     assert list(tmp_path.iterdir()) == []

@@ -166,7 +166,7 @@ def test_a_driver_that_is_killed_is_replaced(processes: Processes, tmp_path: Pat
     child = processes.child("survives_its_driver", tmp_path, ODF_SPARK_MASTER="local[2]", ODF_SPARK_CONF=conf)
     found = processes.answer("survives_its_driver", child)
     assert found["said"].startswith("SparkUnavailable: chunk cut off (claim 2)")
-    assert "Spark went away" in found["said"]
+    assert "lost the Spark session" in found["said"]
     assert found["retryable"] is True
     assert (found["new"], found["rows"], found["same"]) == (True, [[0], [1], [2]], True)
     assert found["after stop"] == 5
@@ -232,10 +232,10 @@ def test_settings_come_from_the_environment() -> None:
     ("environment", "said"),
     [
         ({"ODF_SPARK_MASTER": "yarn", "ODF_SPARK_REMOTE": "sc://h"}, "are both set"),
-        ({"ODF_SPARK_REMOTE": "http://h"}, "'http://h' is no Spark Connect server"),
-        ({"ODF_SPARK_CONF": "spark.x=1"}, "ODF_SPARK_CONF is no JSON object"),
-        ({"ODF_SPARK_CONF": '{"spark.x": {}}'}, "ODF_SPARK_CONF is no JSON object"),
-        ({"ODF_SPARK_CONF": '{"spark.hadoop.fs.s3a.secret.key": "x"}'}, "readable on a command line"),
+        ({"ODF_SPARK_REMOTE": "http://h"}, "'http://h' is not the URL of a Spark Connect server"),
+        ({"ODF_SPARK_CONF": "spark.x=1"}, "ODF_SPARK_CONF is not a JSON object"),
+        ({"ODF_SPARK_CONF": '{"spark.x": {}}'}, "ODF_SPARK_CONF is not a JSON object"),
+        ({"ODF_SPARK_CONF": '{"spark.hadoop.fs.s3a.secret.key": "x"}'}, "visible on a command line"),
     ],
 )
 def test_wrong_settings_are_refused_in_words(environment: dict[str, str], said: str) -> None:
