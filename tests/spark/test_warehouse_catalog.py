@@ -46,9 +46,9 @@ def test_a_dataset_without_versions_is_an_empty_table(spark: SparkSession) -> No
     declared = StructType([StructField("a", LongType())])
     name = refresh(spark, DatasetId("nothing yet"), [], declared)
     assert rows(spark.sql(f"select a, dataid from {name}")) == []
-    with pytest.raises(InvalidInput, match="nothing has no versions and no schema"):
+    with pytest.raises(InvalidInput, match="DataSet nothing has no versions and no schema"):
         refresh(spark, DatasetId("nothing"), [])
-    with pytest.raises(InvalidInput, match="no table nothing of DataSet nothing"):
+    with pytest.raises(InvalidInput, match="DataSet nothing has no table nothing in this catalog"):
         point(spark, DatasetId("nothing"), [])
 
 
