@@ -268,7 +268,7 @@ def test_a_root_that_is_not_mounted_changes_no_chunk_and_fails_the_tick(project:
     project.flow.produce("raw", day(1))
     (project.flow.root / "raw").rename(project.flow.root / "elsewhere")
 
-    with pytest.raises(dg.Failure, match=r"1 versions are there: the root .*/raw of raw: it is not there"):
+    with pytest.raises(dg.Failure, match=r"1 versions are there: the root .*/raw of raw: it does not exist"):
         tick(project, files_sensor(catalogue_of(project)))
 
     assert project.flow.status(f"raw/{day(1)}") == "READY"

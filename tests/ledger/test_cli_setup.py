@@ -108,8 +108,8 @@ def test_a_dataset_is_added_once_and_then_set(run: Odf) -> None:
     [
         (["dataset", "add", "x", "--partitions", "daily:soon"], "'soon' is not a daily dataid"),
         (["dataset", "add", "x", "--partitions", "sometimes"], "are no partitions; write daily:2024-01-01"),
-        (["dataset", "add", "x", "--timezone", "Mars/North"], "is no time zone"),
-        (["dataset", "add", "x", "--location", "../up"], "is no root"),
+        (["dataset", "add", "x", "--timezone", "Mars/North"], "is not a time zone"),
+        (["dataset", "add", "x", "--location", "../up"], "is not a root"),
         (["dataset", "add", " "], "must not be empty"),
         (["dataset", "set", "codes"], "there is no DataSet codes"),
         (["dataset", "set", "flights"], "say what of flights to change"),
@@ -225,7 +225,7 @@ def test_what_was_exported_is_imported_elsewhere_and_again_without_a_change(
             ' {"kind": "daily", "first": "2024-01-01", "last": 7}}]}',
             "'x' has a value of the wrong kind",
         ),
-        ('{"format": 1, "datasets": [{"datasetid": "x", "partitions": {"kind": "odd"}}]}', "are no partitions"),
+        ('{"format": 1, "datasets": [{"datasetid": "x", "partitions": {"kind": "odd"}}]}', "are not partitions"),
         (
             '{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "policy": {"leese": 1}}]}',
             "the policy of job j has",

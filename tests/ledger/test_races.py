@@ -440,7 +440,9 @@ def test_concurrent_publishers_and_operators_give_way_to_each_other_and_nothing_
     flow.type("update dataflow.datastatus set status = 'RESUBMIT' where status = 'FAILED'")
     for jobid in ("load", "clean"):
         while taken := claim_next(flow.ledger, jobid, 100):
-            publish_many(flow.ledger, [StagedClaim(claim=one, manifests=of_claim(one, str(flow.root))) for one in taken])
+            publish_many(
+                flow.ledger, [StagedClaim(claim=one, manifests=of_claim(one, str(flow.root))) for one in taken]
+            )
     statuses = flow.psql.execute("select status, count(*) from dataflow.datastatus group by 1").fetchall()
     assert statuses == [("READY", 180)]
     assert_invariants(flow.psql)
