@@ -87,7 +87,7 @@ def select_failed(
 
 def require_dataset(transaction: Transaction, datasetid: DatasetId) -> None:
     if not lookup.is_dataset(transaction, datasetid):
-        raise UnknownName(f"DataSet {datasetid} does not exist; list the DataSets with: odf dataset list")
+        raise UnknownName(f"DataSet {datasetid} is not registered; list the DataSets with: odf dataset list")
 
 
 def names_and_ranges(

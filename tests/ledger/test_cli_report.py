@@ -95,7 +95,8 @@ def finished_runs(flow: Flow, *minutes: int) -> None:
     for length in minutes:
         flow.type(
             "insert into dataflow.job_run (jobid, started, ended, outcome)"
-            " values ('load', now() - interval '2 days', now() - interval '2 days' + make_interval(mins => %s), 'ENDED')",
+            " select 'load', day, day + make_interval(mins => %s), 'ENDED'"
+            " from (select now() - interval '2 days') as d(day)",
             length,
         )
 
