@@ -243,9 +243,9 @@ def test_a_range_is_what_the_partitions_of_the_output_have(
 
 def test_a_range_without_end_or_outside_of_the_partitions_is_an_error(flow: Flow, run: Odf) -> None:
     flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw"), partitions=daily("2024-01-30")))
-    assert "say where the range ends" in run.error("plan", "load", "2024-02-01..")
+    assert "give the end of the range" in run.error("plan", "load", "2024-02-01..")
     assert "job load: 2023-01-01 is not one of its partitions" in run.error("plan", "load", "2023-01-01..2024-02-01")
-    assert "ask for fewer at a time" in run.error("plan", "load", "2024-02-01..2999-12-31")
+    assert "plan a shorter range" in run.error("plan", "load", "2024-02-01..2999-12-31")
 
 
 # --- rollback, announce, throttle, pause, resume, heal, delete-run
@@ -389,7 +389,7 @@ def test_a_scheduler_of_ones_own_begins_renews_and_ends_a_run(flow: Flow, run: O
     assert (begun["run_id"], begun["claims"][0]["dataid"]) == (1, "9")
     assert run.json("job", "renew", "1")["claims"][0]["lease_until"] > begun["claims"][0]["lease_until"]
     assert run.text("job", "end", "1", "--rows", "12") == "Run 1 has published raw version 1.\n"
-    assert "run 1 of load ended before" in run.error("job", "end", "1")
+    assert "run 1 of job load has already ended" in run.error("job", "end", "1")
     assert "the lease ends" in run.text("job", "begin", "clean", "9")
     assert "tidy has the root" in run.error("job", "end", "2")
     assert "does not exist; write it, then end the run" in run.error(

@@ -160,7 +160,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         json="room",
     ),
     "heal": Here(says="expired leases: 0 resubmitted", json="resubmitted"),
-    "sweep": Here(well="delays", says="removed: 0 old versions", wrong="nope", error="nope", json="versions"),
+    "sweep": Here(well="delays", says="removed 0 old versions", wrong="nope", error="nope", json="versions"),
     "delete-run": Here(
         well="average 2024-01-14",
         says="Deleted delays/2024-01-14.",
@@ -245,7 +245,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="3",
         says="Run 3 has published extra version 1.",
         wrong="1",
-        error="run 1 of load ended before",
+        error="run 1 of job load has already ended",
         json="versions",
     ),
     "job fail": Here(

@@ -35,6 +35,7 @@ def month(shared_database: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
         flow = Flow(ledger=ledger, url=shared_database, psql=psql, root=tmp_path_factory.mktemp("lake"))
         after_an_outage(flow)
         flow.register("hostile: -> odd")
+        finished_runs(flow, *[60] * 6, jobid="hostile")
         fail(ledger, claim(ledger, "hostile", HOSTILE), f"{HOSTILE}\x1b[2J\nSubject: spam")
         flow.type("insert into dataflow.dataset (datasetid) values ('big')")
         flow.type(
@@ -73,7 +74,11 @@ def test_the_report_as_json_has_answers_durations_throughput_and_sla(run: Odf) -
     assert {one["jobid"] for one in found["durations"]} == {"load", "average"}
     assert sum(one["versions"] for one in found["hours"]) == 28
     assert len(found["hours"]) == 48
-    assert {one["jobid"]: one["breached"] for one in found["sla"]} == {"average": False, "load": False}
+    assert {one["jobid"]: one["breached"] for one in found["sla"]} == {
+        "average": False,
+        "hostile": False,
+        "load": False,
+    }
     answers = {one["dataid"]: [each["yes"] for each in one["answers"]] for one in found["failures"]["answers"]}
     assert answers["2024-01-12"] == [True, True, True, True, False]
     assert "cannot be written" in run.error("report", "-o", "/no/such/folder/report.html")
@@ -91,12 +96,13 @@ def test_the_report_says_how_many_heat_maps_it_did_not_draw(flow: Flow) -> None:
     assert "Not drawn: 2 more DataSets" in page
 
 
-def finished_runs(flow: Flow, *minutes: int) -> None:
+def finished_runs(flow: Flow, *minutes: int, jobid: str = "load") -> None:
     for length in minutes:
         flow.type(
             "insert into dataflow.job_run (jobid, started, ended, outcome)"
-            " select 'load', day, day + make_interval(mins => %s), 'ENDED'"
+            " select %s, day, day + make_interval(mins => %s), 'ENDED'"
             " from (select now() - interval '2 days') as d(day)",
+            jobid,
             length,
         )
 

@@ -202,7 +202,7 @@ def test_what_was_exported_is_imported_elsewhere_and_again_without_a_change(
         ("[]", "the document is not a registry export"),
         ('{"format": 1, "tables": []}', "the document has the unknown key 'tables'"),
         ('{"format": 1, "datasets": [{"name": "x"}]}', "an entry has no datasetid"),
-        ('{"format": 1, "datasets": [{"datasetid": "x", "loction": "/x"}]}', "DataSet x has 'loction'"),
+        ('{"format": 1, "datasets": [{"datasetid": "x", "loction": "/x"}]}', "DataSet x has the unknown key 'loction'"),
         ('{"format": 1, "datasets": null}', "the document: datasets is None, but must be a list"),
         (
             '{"format": 1, "datasets": [{"datasetid": "x", "location": 7}]}',
