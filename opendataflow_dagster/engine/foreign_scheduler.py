@@ -53,10 +53,12 @@ def begin_scheduled_run(
 
 
 def renew_scheduled_run(ledger: Ledger, run_id: int) -> RenewedRun:
-    found = _find_claims(ledger, run_id)
-    if not found.held:
-        raise ClaimLost(found.lost, "renew")
-    return RenewedRun(claims=tuple(renew(ledger, [held.claim for held in found.held])), lost=tuple(found.lost))
+    run_claims = _find_claims(ledger, run_id)
+    if not run_claims.held:
+        raise ClaimLost(run_claims.lost, "renew")
+    return RenewedRun(
+        claims=tuple(renew(ledger, [held.claim for held in run_claims.held])), lost=tuple(run_claims.lost)
+    )
 
 
 def end_scheduled_run(
@@ -66,11 +68,11 @@ def end_scheduled_run(
 
     A version that does not fit its DataSet is an error, and the run keeps that claim: end the run again, or fail it.
     """
-    found, folders = _find_claims(ledger, run_id), dict(locations or {})
-    if not found.held and not found.published:
-        end_run(ledger, found.run.run_id, failed=True)
-        raise ClaimLost(found.lost, "end")
-    if unknown := sorted(set(folders) - {output for held in found.held for output in held.claim.outputs}):
+    run_claims, folders = _find_claims(ledger, run_id), dict(locations or {})
+    if not run_claims.held and not run_claims.published:
+        end_run(ledger, run_claims.run.run_id, failed=True)
+        raise ClaimLost(run_claims.lost, "end")
+    if unknown := sorted(set(folders) - {output for held in run_claims.held for output in held.claim.outputs}):
         raise InvalidInput(f"run {run_id} does not produce {unknown[0]}; omit its location")
     published = publish_many(
         ledger,
@@ -79,28 +81,28 @@ def end_scheduled_run(
                 claim=held.claim,
                 manifests={output: _manifest(held, output, folders, row_count) for output in held.claim.outputs},
             )
-            for held in found.held
+            for held in run_claims.held
         ],
     )
     if published.misfits:
         raise published.misfits[0].error
     published = replace(
-        published, versions=(*found.published, *published.versions), lost=(*found.lost, *published.lost)
+        published, versions=(*run_claims.published, *published.versions), lost=(*run_claims.lost, *published.lost)
     )
-    end_run(ledger, found.run.run_id, failed=bool(published.lost))
+    end_run(ledger, run_claims.run.run_id, failed=bool(published.lost))
     return published
 
 
 def fail_scheduled_run(ledger: Ledger, run_id: int, reason: str) -> list[Claim]:
     """Fail all that the run holds."""
-    found = _find_claims(ledger, run_id)
-    claims = [held.claim for held in found.held]
+    run_claims = _find_claims(ledger, run_id)
+    claims = [held.claim for held in run_claims.held]
     try:
         if not claims:
-            raise ClaimLost(found.lost, "fail")
+            raise ClaimLost(run_claims.lost, "fail")
         fail_many(ledger, claims, [reason] * len(claims))
     finally:
-        end_run(ledger, found.run.run_id, failed=True)
+        end_run(ledger, run_claims.run.run_id, failed=True)
     return claims
 
 

@@ -45,7 +45,7 @@ def recent_events(
     count: int = 50,
 ) -> list[Event]:
     with ledger.statement() as statement:
-        found = events.recent_events(
+        recent = events.recent_events(
             statement,
             since=since,
             datasetid=datasetid,
@@ -55,21 +55,21 @@ def recent_events(
             with_reads=with_reads,
             count=count,
         )
-        if not found:
+        if not recent:
             # No events, or a misspelled name? Only checked here: a foreign client's Job is known by its events alone.
             if datasetid is not None:
                 require_dataset(statement, dataset_id(datasetid))
             if jobid is not None:
                 require_job(statement, job_id(jobid))
-    return found
+    return recent
 
 
 def chunk_history(ledger: Ledger, key: ChunkKey, *, with_reads: bool = False) -> list[Event]:
     with ledger.statement() as statement:
-        found = chunks.history(statement, key)
-    if not found:
+        history = chunks.history(statement, key)
+    if not history:
         raise UnknownName(f"{key} has no history; list the chunks with: odf chunks {key.datasetid} --list")
-    return [event for event in reversed(found) if with_reads or event.locktype == Locktype.OUT]
+    return [event for event in reversed(history) if with_reads or event.locktype == Locktype.OUT]
 
 
 def control_changes(ledger: Ledger, jobid: str) -> list[ControlChange]:
@@ -87,10 +87,10 @@ def job_changes(ledger: Ledger, jobid: str) -> list[DefinitionChange]:
 
 def _definition_changes(ledger: Ledger, name: str, *relations: Relation) -> list[DefinitionChange]:
     with ledger.statement() as statement:
-        found = events.definition_events(statement, name, relations, _CHANGES)
+        definition_events = events.definition_events(statement, name, relations, _CHANGES)
     return [
         DefinitionChange(at=at, by=by, reason=reason, what=tuple(text for event in group for text in _describe(event)))
-        for (at, by, reason), group in groupby(found, lambda event: (event.at, event.by, event.reason))
+        for (at, by, reason), group in groupby(definition_events, lambda event: (event.at, event.by, event.reason))
     ]
 
 

@@ -54,7 +54,7 @@ def plan_job(ledger: Ledger, jobid: str, words: Sequence[str] = ()) -> list[Plan
             statuses.setdefault(chunk.dataid, []).append(chunk.status)
         verdicts = claims.ask(transaction, job, dataids)
     planned = [_planned(verdict, statuses.get(verdict.dataid, [])) for verdict in verdicts]
-    resubmitted = {dataid for dataid, found in statuses.items() if Status.RESUBMIT in found}
+    resubmitted = {dataid for dataid, of_chunk in statuses.items() if Status.RESUBMIT in of_chunk}
     return sorted(planned, key=lambda chunk: (chunk.dataid not in resubmitted, natural_key(chunk.dataid)))
 
 

@@ -37,7 +37,7 @@ def recent_events(
     with_reads: bool,
     count: int,
 ) -> list[Event]:
-    found = transaction.rows(
+    events = transaction.rows(
         "recent_events",
         since=since,
         datasetid=datasetid,
@@ -47,12 +47,12 @@ def recent_events(
         with_reads=with_reads,
         count=count,
     )
-    return [Event(**row) for row in found]
+    return [Event(**row) for row in events]
 
 
 def definition_events(
     transaction: Transaction, name: str, relations: Sequence[Relation], changes: int
 ) -> list[DefinitionEvent]:
     """Of the newest changes; the rows of one change have the same time."""
-    found = transaction.rows("definition_events", name=name, relations=list(relations), changes=changes)
-    return [DefinitionEvent(**row) for row in found]
+    events = transaction.rows("definition_events", name=name, relations=list(relations), changes=changes)
+    return [DefinitionEvent(**row) for row in events]

@@ -67,7 +67,7 @@ def matching_chunks(
     count: int,
 ) -> list[Chunk]:
     """In natural order. `names` None: all chunks."""
-    found = transaction.rows(
+    chunks = transaction.rows(
         "matching_chunks",
         datasetids=list(datasetids),
         all=names is None,
@@ -79,7 +79,7 @@ def matching_chunks(
         until=until,
         count=count,
     )
-    return [Chunk(**row) for row in found]
+    return [Chunk(**row) for row in chunks]
 
 
 def failed_chunks(

@@ -11,15 +11,15 @@ from .database import Transaction
 
 def ciphertexts(transaction: Transaction, *, lock: bool = False) -> dict[DatasetId, str]:
     """`lock`: nobody else can change them until the transaction ends."""
-    found = transaction.rows("lock_passwords" if lock else "stored_passwords")
-    return {DatasetId(row["datasetid"]): row["encryptedpass"] for row in found}
+    datasets = transaction.rows("lock_passwords" if lock else "stored_passwords")
+    return {DatasetId(row["datasetid"]): row["encryptedpass"] for row in datasets}
 
 
 def ciphertext(transaction: Transaction, datasetid: DatasetId) -> str | None:
-    found = transaction.rows("stored_password", datasetid=datasetid)
-    if not found:
+    dataset = transaction.rows("stored_password", datasetid=datasetid)
+    if not dataset:
         raise not_registered(datasetid)
-    return found[0]["encryptedpass"] or None
+    return dataset[0]["encryptedpass"] or None
 
 
 def store(transaction: Transaction, encrypted: Mapping[DatasetId, str]) -> int:

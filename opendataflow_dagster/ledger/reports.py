@@ -90,8 +90,8 @@ def open_runs(transaction: Transaction, jobids: Sequence[JobId]) -> list[OpenRun
 
 def silence(transaction: Transaction, external_ids: Sequence[str]) -> dict[str, Silence]:
     """Time since the last heartbeat of these runs of an orchestrator; runs that never began here are left out."""
-    found = transaction.rows("silence", external_ids=list(external_ids))
-    return {row["external_id"]: Silence(seconds=row["seconds"], works=row["works"]) for row in found}
+    silences = transaction.rows("silence", external_ids=list(external_ids))
+    return {row["external_id"]: Silence(seconds=row["seconds"], works=row["works"]) for row in silences}
 
 
 def runs_of(transaction: Transaction, external_id: str) -> list[RunId]:
@@ -101,16 +101,18 @@ def runs_of(transaction: Transaction, external_id: str) -> list[RunId]:
 def unreported(
     transaction: Transaction, orchestrator: str, *, after: int, grace: timedelta, count: int
 ) -> list[UnreportedVersion]:
-    found = transaction.rows("unreported", orchestrator=orchestrator, after=after, grace=grace, count=count)
-    return [UnreportedVersion(manifest=rows.manifest(row), news=row["news"], settled=row["settled"]) for row in found]
+    versions = transaction.rows("unreported", orchestrator=orchestrator, after=after, grace=grace, count=count)
+    return [
+        UnreportedVersion(manifest=rows.manifest(row), news=row["news"], settled=row["settled"]) for row in versions
+    ]
 
 
 def how_made(transaction: Transaction, manifest_ids: Sequence[ManifestId]) -> dict[ManifestId, HowMade]:
     """Leaves out versions that no claim published."""
-    found = transaction.rows("how_made", manifest_ids=list(manifest_ids)) if manifest_ids else []
+    versions = transaction.rows("how_made", manifest_ids=list(manifest_ids)) if manifest_ids else []
     return {
         row["manifest_id"]: HowMade(answers=rows.answers(row), attempt=row["attempt"], seconds=row["seconds"])
-        for row in found
+        for row in versions
     }
 
 
@@ -128,7 +130,7 @@ def unreported_foreign(
 ) -> list[ForeignChunk]:
     """`after` is the `place` of the last chunk read."""
     modified, datasetid, dataid = after
-    found = transaction.rows(
+    chunks = transaction.rows(
         "unreported_foreign",
         datasetids=list(datasetids),
         modified=modified,
@@ -143,7 +145,7 @@ def unreported_foreign(
             jobid=JobId(row["jobid"]),
             modified=row["modified"],
         )
-        for row in found
+        for row in chunks
     ]
 
 
@@ -157,8 +159,8 @@ def forget(transaction: Transaction, orchestrator: str, upto: int) -> None:
 
 def versions_after(transaction: Transaction, after: int, count: int) -> list[tuple[Manifest, bool]]:
     """In the order of publication; each with whether it is current."""
-    found = transaction.rows("versions_after", after=after, count=count)
-    return [(rows.manifest(row), row["current"]) for row in found]
+    versions = transaction.rows("versions_after", after=after, count=count)
+    return [(rows.manifest(row), row["current"]) for row in versions]
 
 
 def current_versions(transaction: Transaction, datasetid: DatasetId) -> list[Manifest]:
@@ -168,14 +170,14 @@ def current_versions(transaction: Transaction, datasetid: DatasetId) -> list[Man
 
 def files_are_gone(transaction: Transaction, gone: Sequence[tuple[Manifest, str]]) -> list[ChunkKey]:
     """FAILED, each with its reason. Returns the chunks whose current version it was."""
-    found = transaction.rows(
+    failed = transaction.rows(
         "files_are_gone",
         datasetids=[manifest.datasetid for manifest, _ in gone],
         dataids=[manifest.dataid for manifest, _ in gone],
         manifest_ids=[manifest.manifest_id for manifest, _ in gone],
         reasons=[reason for _, reason in gone],
     )
-    return [ChunkKey(datasetid=row["datasetid"], dataid=row["dataid"]) for row in found]
+    return [ChunkKey(datasetid=row["datasetid"], dataid=row["dataid"]) for row in failed]
 
 
 def create_orchestrator_schema(transaction: Transaction) -> None:

@@ -75,15 +75,15 @@ def find(
 ) -> list[JobRun]:
     """Newest first."""
     ids = list(run_ids) if run_ids is not None else None
-    found = transaction.rows("runs", jobid=jobid, run_ids=ids, running=running, failed=failed, count=count)
-    return [JobRun(**row) for row in found]
+    runs = transaction.rows("runs", jobid=jobid, run_ids=ids, running=running, failed=failed, count=count)
+    return [JobRun(**row) for row in runs]
 
 
 def require(transaction: Transaction, run_id: int) -> JobRun:
-    found = find(transaction, run_ids=[run_id], count=1)
-    if not found:
+    runs = find(transaction, run_ids=[run_id], count=1)
+    if not runs:
         raise UnknownName(f"run {run_id} does not exist; list the runs with: odf runs")
-    return found[0]
+    return runs[0]
 
 
 def latest(transaction: Transaction) -> list[LatestRun]:
@@ -105,9 +105,9 @@ def claims_begun(transaction: Transaction, run: JobRun) -> list[Claim]:
     return [_claim(run, outputs) for outputs in _by_claim(transaction.rows("run_begun", run_id=run.run_id)).values()]
 
 
-def _by_claim(found: Sequence[Row]) -> dict[int, list[Row]]:
+def _by_claim(outputs: Sequence[Row]) -> dict[int, list[Row]]:
     by_claim: dict[int, list[Row]] = {}
-    for row in found:
+    for row in outputs:
         by_claim.setdefault(row["claim_id"], []).append(row)
     return by_claim
 

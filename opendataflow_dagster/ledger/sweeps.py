@@ -27,12 +27,12 @@ class ClaimFolder:
 
 
 def root_of(transaction: Transaction, datasetid: DatasetId) -> str:
-    found = transaction.rows("root_of", datasetid=datasetid)
-    if not found:
+    dataset = transaction.rows("root_of", datasetid=datasetid)
+    if not dataset:
         raise UnknownName(f"DataSet {datasetid} is not registered; register it, or correct its name")
-    if found[0]["location"] is None:
+    if dataset[0]["location"] is None:
         raise InvalidInput(f"DataSet {datasetid} has no location, so there is nothing to sweep; declare its location")
-    return str(found[0]["location"])
+    return str(dataset[0]["location"])
 
 
 def expired_versions(transaction: Transaction, datasetid: DatasetId, retention: Retention) -> list[Manifest]:
@@ -57,7 +57,7 @@ def claim_fates(
     transaction: Transaction, datasetid: DatasetId, folders: Sequence[ClaimFolder], failed: timedelta
 ) -> list[tuple[ClaimFolder, ClaimFate, bool]]:
     """Each folder with the fate of its claim, and whether the claim ended longer ago than `failed`."""
-    found = transaction.rows(
+    claims = transaction.rows(
         "claim_fates",
         datasetid=datasetid,
         dataids=[folder.dataid for folder in folders],
@@ -65,7 +65,7 @@ def claim_fates(
         locations=[folder.location for folder in folders],
         failed=failed,
     )
-    fates = {(row["dataid"], row["claim_id"]): (row["fate"], row["is_old"]) for row in found}
+    fates = {(row["dataid"], row["claim_id"]): (row["fate"], row["is_old"]) for row in claims}
     return [(folder, *fates[folder.dataid, folder.claim_id]) for folder in folders]
 
 

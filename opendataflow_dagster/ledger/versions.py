@@ -22,8 +22,8 @@ class NewerInput:
 
 def versions_of(transaction: Transaction, key: ChunkKey) -> list[Manifest]:
     """Oldest first."""
-    found = transaction.rows("versions", datasetid=key.datasetid, dataid=key.dataid)
-    return [rows.manifest(row) for row in found]
+    versions = transaction.rows("versions", datasetid=key.datasetid, dataid=key.dataid)
+    return [rows.manifest(row) for row in versions]
 
 
 def newer_inputs(transaction: Transaction, manifest_id: ManifestId) -> list[NewerInput]:
@@ -32,5 +32,5 @@ def newer_inputs(transaction: Transaction, manifest_id: ManifestId) -> list[Newe
 
 def consumers_of(transaction: Transaction, key: ChunkKey) -> list[tuple[JobId, DataId]]:
     """The chunks of Jobs that read this one."""
-    found = transaction.rows("consumers_of", datasetid=key.datasetid, dataid=key.dataid)
-    return [(JobId(row["jobid"]), DataId(row["dataid"])) for row in found]
+    consumers = transaction.rows("consumers_of", datasetid=key.datasetid, dataid=key.dataid)
+    return [(JobId(row["jobid"]), DataId(row["dataid"])) for row in consumers]

@@ -50,5 +50,6 @@ def idle_reasons(transaction: Transaction, jobid: JobId) -> IdleReasons:
 
 
 def _sample(transaction: Transaction, statement: str, jobid: JobId, count: int) -> ChunkSample:
-    found = transaction.rows(statement, jobid=jobid, count=count)
-    return ChunkSample(dataids=tuple(DataId(row["dataid"]) for row in found), total=found[0]["total"] if found else 0)
+    chunks = transaction.rows(statement, jobid=jobid, count=count)
+    dataids = tuple(DataId(row["dataid"]) for row in chunks)
+    return ChunkSample(dataids=dataids, total=chunks[0]["total"] if chunks else 0)

@@ -72,7 +72,7 @@ def test_old_versions_go_and_the_newest_stay(raw: Flow) -> None:
     ]
     assert [folder.is_dir() for folder in folders] == [False, False, True, True]
     assert str(done) == (
-        "raw: removed: 2 old versions (6 bytes), 0 failed attempts; kept because unknown: 0; problems: 0"
+        "raw: removed 2 old versions (6 bytes) and 0 failed attempts; kept 0 unknown folders; problems: 0"
     )
     assert swept(raw, Retention(versions=2, grace=NOW)).versions == ()
 
@@ -227,7 +227,7 @@ def test_a_dataset_that_cannot_be_swept_is_named(flow: Flow) -> None:
     flow.type("insert into dataflow.dataset (datasetid) values ('theirs')")
     with pytest.raises(UnknownName, match="nosuch"):
         sweep(flow.ledger, "nosuch", STRICT, by="test")
-    with pytest.raises(InvalidInput, match="theirs has no root"):
+    with pytest.raises(InvalidInput, match="theirs has no location"):
         sweep(flow.ledger, "theirs", STRICT, by="test")
     assert swept(flow).versions == ()  # a root that is not there yet
     with pytest.raises(InvalidDefinition, match="keep 1 or more"):
