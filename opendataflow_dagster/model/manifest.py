@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from .check import Check
 from .errors import InvalidManifest
 from .ids import DataId, DatasetId, JobId, ManifestId, is_storable
 from .verdict import InputVersion
+
+#: The location of a version whose DataSet declares none: the program knows where it wrote it, the ledger does not.
+ELSEWHERE: Final = "elsewhere"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

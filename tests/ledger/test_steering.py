@@ -218,11 +218,11 @@ def test_20000_versions_are_announced_in_one_act(flow: Flow) -> None:
 
 def test_an_announcement_that_cannot_be_true_is_refused_and_nothing_is_written(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: other -> tidy", other=external("other"))
-    with pytest.raises(InvalidInput, match="DataSet raw is made by job load"):
+    with pytest.raises(InvalidInput, match="DataSet raw is produced by job load"):
         announce(flow.ledger, "raw", ["1"], by="ada")
     with pytest.raises(UnknownName, match="DataSet nothing is not registered"):
         announce(flow.ledger, "nothing", ["1"], by="ada")
-    with pytest.raises(InvalidInput, match="manifests for 2, which is not announced"):
+    with pytest.raises(InvalidInput, match="manifests are given for 2, which is not announced"):
         announce(flow.ledger, "other", ["1"], by="ada", manifests={DataId("2"): NewManifest(location="/x")})
     assert flow.status("other/1") == "ABSENT"
 
@@ -264,7 +264,7 @@ def test_a_rollback_that_cannot_be_is_refused(flow: Flow) -> None:
     with pytest.raises(UnknownName, match="there is no chunk raw/2"):
         rollback(flow.ledger, key("raw/2"), 1, by="ada")
     hold(flow.ledger, [key("raw/1")], by="ada")
-    with pytest.raises(ForbiddenTransition, match="raw/1 is running or on hold"):
+    with pytest.raises(ForbiddenTransition, match="raw/1 is RUNNING or on HOLD"):
         rollback(flow.ledger, key("raw/1"), 1, by="ada")
     (flow.root / "raw" / f"claim-{taken.claim_id}" / "part-0").unlink()
     with pytest.raises(InvalidManifest, match="part-0"):

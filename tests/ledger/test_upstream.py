@@ -545,7 +545,7 @@ def run_all(flow: Flow, jobid: str) -> list[str]:
 
 def make(flow: Flow, claims: list[Claim]) -> None:
     made = [
-        Made(
+        StagedClaim(
             claim=one,
             manifests={name: NewManifest(location=f"{flow.root}/{name}/claim-{one.claim_id}") for name in one.outputs},
         )
