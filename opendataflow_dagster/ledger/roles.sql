@@ -38,7 +38,8 @@ begin
     grant select (datasetid, hostname, database, schemaname, tablename, username, modified, location, partitions, schema_hash,
                   foreign_ready, skipped_input, repeats, timezone, owner, domain, description) on dataflow.dataset to dataflow_reader;
     for reading in
-        select p.oid::regprocedure::text from pg_proc p where p.pronamespace = 'dataflow'::regnamespace and p.provolatile <> 'v'
+        select p.oid::regprocedure::text from pg_proc p
+         where p.pronamespace = 'dataflow'::regnamespace and p.provolatile <> 'v' and p.proname not in ('is_name', 'is_whole')
     loop
         execute format('grant execute on function %s to dataflow_reader, dataflow_operator, dataflow_admin', reading);
     end loop;

@@ -162,14 +162,12 @@ def test_a_typed_row_that_breaks_an_invariant_is_refused_by_its_name(flow: Flow,
 
 @pytest.mark.parametrize("question", Question)
 def test_both_call_the_first_no_by_the_same_code(psql: psycopg.Connection, question: Question) -> None:
-    noes = ["no" if other is question else None for other in Question]
-    assert one(psql, "select dataflow.code_of(%s, %s, %s, %s, %s)", *noes) == CODES[question]
-    later = ["no" if list(Question).index(other) >= list(Question).index(question) else None for other in Question]
-    assert one(psql, "select dataflow.code_of(%s, %s, %s, %s, %s)", *later) == CODES[question]
+    problems = [{"question": later} for later in list(Question)[list(Question).index(question) :]]
+    assert one(psql, "select dataflow.code_of(%s)", Jsonb(problems)) == CODES[question]
 
 
 def test_five_yes_have_no_code(psql: psycopg.Connection) -> None:
-    assert one(psql, "select dataflow.code_of(null, null, null, null, null)") is None
+    assert one(psql, "select dataflow.code_of('[]')") is None
     assert list(CODES.values()) == list(Code)
 
 
