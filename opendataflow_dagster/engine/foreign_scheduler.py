@@ -19,7 +19,7 @@ from ..model.ids import DatasetId, RunId
 from ..model.manifest import ELSEWHERE, NewManifest
 from ..protocol.claim import claim, claim_next
 from ..protocol.job_run import begin_run, discard_run, end_run
-from ..protocol.publish import Made, Published, publish_many
+from ..protocol.publish import Published, StagedClaim, publish_many
 from ..protocol.release import fail_many
 from ..protocol.renew import renew
 from ..warehouse.listing import files_below
@@ -77,7 +77,7 @@ def end_scheduled_run(
     published = publish_many(
         ledger,
         [
-            Made(
+            StagedClaim(
                 claim=held.claim,
                 manifests={output: _manifest(held, output, folders, row_count) for output in held.claim.outputs},
             )

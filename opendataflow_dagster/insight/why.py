@@ -13,7 +13,7 @@ from ..ledger.registry import Room
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, DataId, JobId, data_id, job_id
 from ..model.verdict import CODES, Answer, Code, Verdict
-from ..protocol.gate import look_at_files, manifests_of, require_job
+from ..protocol.gate import look_at_files, pinned_manifests, pins, require_job
 from ..protocol.throttle import room
 from .causes import Cause, group_by_cause, normalised
 from .selection import select_failed
@@ -63,7 +63,7 @@ def why_chunk(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) 
         if not stored:
             # Not recorded: a role that can only read gets an answer, too.
             (asked,) = claims.ask(transaction, job, [chunk])
-            verdict = look_at_files(asked, manifests_of(transaction, [asked]))
+            verdict = look_at_files(asked, pins(asked, pinned_manifests(transaction, [asked])))
         history = chunks.verdicts(transaction, job, chunk)
         keys = [ChunkKey(datasetid=output, dataid=chunk) for output in lookup.outputs_of(transaction, job)]
         outputs = chunks.find(transaction, keys)

@@ -16,7 +16,7 @@ from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.gate import gate
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, skip, unhold
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish, publish_many
 from opendataflow_dagster.protocol.release import abandon, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
@@ -162,7 +162,7 @@ def test_of_many_manifests_the_good_are_published_and_the_others_come_back_with_
     flow.register("load: -> raw")
     first, second, third = claim_many(flow.ledger, "load", ["1", "2", "3"]).claims
     flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = '3'")
-    made = [Made(claim=one, manifests={DatasetId("raw"): flow.manifest(one)}) for one in (first, second, third)]
+    made = [StagedClaim(claim=one, manifests={DatasetId("raw"): flow.manifest(one)}) for one in (first, second, third)]
     made[1] = replace(made[1], manifests={DatasetId("raw"): NewManifest(location="/outside")})
     published = publish_many(flow.ledger, [*made, made[0]])
     assert [one.claim_id for one in published.versions] == [first.claim_id], "the one that was given twice, once"

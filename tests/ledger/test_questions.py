@@ -26,7 +26,7 @@ from opendataflow_dagster.protocol.force import force
 from opendataflow_dagster.protocol.gate import gate
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, skip
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish, publish_many
 from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.resubmit import resubmit
@@ -1065,7 +1065,7 @@ def test_a_publication_gives_its_consumers_the_answers_that_asking_gives(
     taken = claim_next(flow.ledger, "clean", 2)
     flow.type(before)
     flow.type("listen dataflow_runnable")
-    publish_many(flow.ledger, [Made(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
+    publish_many(flow.ledger, [StagedClaim(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
     told = {one.payload for one in flow.psql.notifies(timeout=5 if None in codes.values() else 0, stop_after=1)}
     found = flow.psql.execute("select dataid, blocked from dataflow.runnable where jobid = 'total'").fetchall()
     assert dict(found) == codes
@@ -1076,7 +1076,7 @@ def test_a_publication_gives_its_consumers_the_answers_that_asking_gives(
 def test_chunks_of_several_jobs_that_are_published_together_are_told_to_the_consumers_of_each(flow: Flow) -> None:
     flow.register("load: -> raw", "look: -> codes", "clean: raw -> tidy", "index: codes -> pages")
     taken = [claim(flow.ledger, jobid, dataid) for jobid in ("load", "look") for dataid in ("1", "2")]
-    publish_many(flow.ledger, [Made(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
+    publish_many(flow.ledger, [StagedClaim(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
     assert flow.runnable() == [("clean", "1"), ("clean", "2"), ("index", "1"), ("index", "2")]
     assert_invariants(flow.psql)
 
@@ -1108,7 +1108,7 @@ def test_two_chunks_of_the_same_content_that_are_published_together_are_both_wro
     publish_many(
         flow.ledger,
         [
-            Made(claim=one, manifests={one.outputs[0]: flow.manifest(one, content=contents[one.dataid])})
+            StagedClaim(claim=one, manifests={one.outputs[0]: flow.manifest(one, content=contents[one.dataid])})
             for one in taken
         ],
     )

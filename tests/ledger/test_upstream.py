@@ -26,7 +26,7 @@ from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.claim import claim, claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import publish, publish_many
 from opendataflow_dagster.protocol.release import fail
 from tests.factories import Flow, key
 
@@ -545,7 +545,7 @@ def run_all(flow: Flow, jobid: str) -> list[str]:
 
 def make(flow: Flow, claims: list[Claim]) -> None:
     made = [
-        Made(
+        StagedClaim(
             claim=one,
             manifests={name: NewManifest(location=f"{flow.root}/{name}/claim-{one.claim_id}") for name in one.outputs},
         )

@@ -8,7 +8,7 @@ with meant as (
 update dataflow.datastatus s
    set status = 'FAILED', reason = %(reason)s,
        -- Exhausts the retry budget: a retry policy must not undo what an operator has cancelled.
-       retries = greatest(s.retries, coalesce((select p.max_attempts from dataflow.job_policy p where p.jobid = s.jobid), 3))
+       retries = greatest(s.retries, dataflow.max_attempts_of(s.jobid))
   from (select m.datasetid, m.jobid, m.dataid from meant m
         union
         select j.datasetid, m.jobid, m.dataid from meant m join dataflow.job j on j.jobid = m.jobid and j.itemtype = 'OUT' where m.claim_id is not null) t
@@ -19,7 +19,7 @@ returning s.datasetid, s.dataid
 -- The claims of the run are revoked. Chunks that were requested of it and have not begun fail, too.
 update dataflow.datastatus s
    set status = 'FAILED', reason = %(reason)s,
-       retries = greatest(s.retries, coalesce((select p.max_attempts from dataflow.job_policy p where p.jobid = s.jobid), 3))
+       retries = greatest(s.retries, dataflow.max_attempts_of(s.jobid))
   from dataflow.job_run r
   join dataflow.job j on j.jobid = r.jobid and j.itemtype = 'OUT'
  where r.run_id = %(run_id)s and s.datasetid = j.datasetid and s.jobid = j.jobid and s.locktype = 'OUT' and s.run_id = r.run_id

@@ -12,8 +12,8 @@ select (select count(*) from dataflow.runnable r where r.jobid = %(jobid)s and r
        (select min(r.dataid) from dataflow.runnable r where r.jobid = %(jobid)s and r.blocked is not null) as refused_dataid,
        f.failed, f.gave_up, f.gave_up_dataid
   from (select count(distinct s.dataid) as failed,
-               count(distinct s.dataid) filter (where s.retries + 1 >= coalesce(p.max_attempts, 3)) as gave_up,
-               min(s.dataid) filter (where s.retries + 1 >= coalesce(p.max_attempts, 3)) as gave_up_dataid
+               count(distinct s.dataid) filter (where dataflow.status_after_crash(s.jobid, s.retries) = 'FAILED') as gave_up,
+               min(s.dataid) filter (where dataflow.status_after_crash(s.jobid, s.retries) = 'FAILED') as gave_up_dataid
           from dataflow.datastatus s
           left join dataflow.job_policy p on p.jobid = s.jobid
          where s.jobid = %(jobid)s and s.locktype = 'OUT' and s.status = 'FAILED') f
