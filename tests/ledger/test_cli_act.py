@@ -409,7 +409,7 @@ def test_job_begin_exits_with_1_when_nothing_is_ready_and_leaves_no_run(flow: Fl
     flow.register("load: -> raw", "clean: raw -> tidy")
     assert run.text("job", "begin", "clean", exit_code=1) == "Nothing of clean is ready; see why: odf why clean\n"
     assert run.json("job", "begin", "clean", exit_code=1)["run_id"] is None
-    assert "DATA_NOT_READY: raw/1 is not there" in run.error("job", "begin", "clean", "1", exit_code=1)
+    assert "DATA_NOT_READY: raw/1 does not exist" in run.error("job", "begin", "clean", "1", exit_code=1)
     assert run.json("runs")["runs"] == []
     assert "job nope is not registered" in run.error("job", "begin", "nope")
 

@@ -127,7 +127,7 @@ def test_a_dry_run_shows_command_chunk_and_variables_without_passwords_and_chang
         (["run", "--all", "load.sh"], 0, "./load.sh would run for 2 chunks: 2, 3"),
         (["run", "--dataid", "1", "load.sh"], 1, "raw/1 is HOLD"),
         (["run", "--dataid", "4", "load.sh"], 0, "./load.sh would run for 4"),
-        (["run", "--dataid", "9", "clean.sh"], 1, "raw/9 is not there"),
+        (["run", "--dataid", "9", "clean.sh"], 1, "raw/9 does not exist"),
         (["run", "clean.sh"], 1, "./clean.sh would not run: job clean has no ready chunk"),
         (["run", "--dataid", "a\nb", "load.sh"], 64, "a\\nb"),
         (["run", "other.sh"], 3, "./other.sh would not run: job other is paused"),

@@ -20,8 +20,9 @@ from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId, JobId, natural_key
 from opendataflow_dagster.model.job import Job, Policy
 from opendataflow_dagster.model.partitions import Partitions
+from opendataflow_dagster.model.problems import Question
 from opendataflow_dagster.model.status import FREE, TRANSITIONS, Locktype, Status
-from opendataflow_dagster.model.verdict import CODES, Code, Question
+from opendataflow_dagster.model.verdict import CODES, Code
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import abandon

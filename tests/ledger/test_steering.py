@@ -96,7 +96,7 @@ def test_chunks_claimed_by_name_beyond_the_limit_are_refused_as_locked(flow: Flo
     assert [claim.dataid for claim in claimed.claims] == ["1", "2"]
     (refused,) = claimed.refused
     assert refused.code is Code.LOCKED
-    assert "job load runs at most 2 chunks at a time; wait, or throttle it higher" in str(refused)
+    assert "job load is at its concurrency limit (2 running); retry later, or raise the limit" in str(refused)
 
 
 def test_a_paused_job_starts_nothing_until_it_is_resumed_and_says_why(flow: Flow) -> None:
@@ -104,7 +104,9 @@ def test_a_paused_job_starts_nothing_until_it_is_resumed_and_says_why(flow: Flow
     running = claim(flow.ledger, "load", "1")
     pause(flow.ledger, "load", by="ada", reason="the source is being repaired")
     assert claim_next(flow.ledger, "load", 10) == []
-    with pytest.raises(NoGo, match=r"LOCKED: job load is paused since .*, the source is being repaired; resume it"):
+    with pytest.raises(
+        NoGo, match=r"LOCKED: job load has been paused since .* \(the source is being repaired\); resume it"
+    ):
         claim(flow.ledger, "load", "2")
     assert [verdict.code for verdict in gate(flow.ledger, "load", ["2"])] == [Code.LOCKED]
     flow.publish(running)  # a running chunk is not affected
@@ -186,7 +188,7 @@ def test_a_forced_claim_takes_a_chunk_in_any_status_and_revokes_a_live_claim(flo
 def test_a_chunk_whose_row_is_an_in_row_of_its_job_cannot_be_forced(flow: Flow) -> None:
     flow.register("load: -> raw")
     flow.type("insert into dataflow.datastatus values ('raw', 'load', '1', 'IN', 'RUNNING', now())")
-    with pytest.raises(LedgerConflict, match=r"no output of load/1 can be claimed.*delete those rows"):
+    with pytest.raises(LedgerConflict, match=r"load/1: no output can be claimed.*delete those rows"):
         force(flow.ledger, "load", "1", by="ada")
     assert flow.in_rows() == [("raw", "load", "1")]
 
@@ -204,7 +206,9 @@ def test_an_announced_version_makes_chunks_made_from_the_older_one_stale(flow: F
     announce(flow.ledger, "raw", ["1"], by="ada", manifests={dataid: NewManifest(location="s3://lake/raw/1/a")})
     flow.produce("clean", "1")
     announce(flow.ledger, "raw", ["1"], by="ada", manifests={dataid: NewManifest(location="s3://lake/raw/1/b")})
-    with pytest.raises(NoGo, match=r"tidy/1 is out of date: made from raw/1 version 1, current is version 2"):
+    with pytest.raises(
+        NoGo, match=r"tidy/1 is out of date: it was made from version 1 of raw/1, but version 2 is current"
+    ):
         claim(flow.ledger, "report", "1")
 
 

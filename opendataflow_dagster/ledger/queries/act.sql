@@ -28,10 +28,9 @@ returning s.datasetid, s.dataid
 
 -- name: run_claims
 -- The live claims of a run, one row for each output, with the input versions they pinned.
-select s.jobid, s.claim_id, s.dataid, s.datasetid as output, s.attempt, s.lease_until, coalesce(p.lease, interval '10 minutes') as lease,
+select s.jobid, s.claim_id, s.dataid, s.datasetid as output, s.attempt, s.lease_until, dataflow.lease_of(s.jobid) as lease,
        coalesce(v.inputs, '[]') as inputs, d.location
   from dataflow.datastatus s
-  left join dataflow.job_policy p on p.jobid = s.jobid
   left join dataflow.dataset d on d.datasetid = s.datasetid
   left join lateral (select v.inputs from dataflow.verdict v
                       where v.jobid = s.jobid and v.dataid = s.dataid and v.claim_id = s.claim_id limit 1) v on true

@@ -15,7 +15,6 @@ select (select count(*) from dataflow.runnable r where r.jobid = %(jobid)s and r
                count(distinct s.dataid) filter (where dataflow.status_after_crash(s.jobid, s.retries) = 'FAILED') as gave_up,
                min(s.dataid) filter (where dataflow.status_after_crash(s.jobid, s.retries) = 'FAILED') as gave_up_dataid
           from dataflow.datastatus s
-          left join dataflow.job_policy p on p.jobid = s.jobid
          where s.jobid = %(jobid)s and s.locktype = 'OUT' and s.status = 'FAILED') f
 
 -- name: stored_passwords
