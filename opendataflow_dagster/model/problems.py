@@ -49,10 +49,10 @@ class Problem:
             "why": f" ({facts['reason']})" if facts.get("reason") else "",
             "failed": ", ".join(facts.get("checks") or ["a check"]),
         }
-        return _SENTENCES[self.name].format_map({**facts, **derived})
+        return SENTENCES[self.name].format_map({**facts, **derived})
 
 
-_SENTENCES: Final = {
+SENTENCES: Final = {
     # READY
     "ABSENT": "{chunk} does not exist; run its producer or announce it",
     "NOT_READY": "{chunk} is {row}; wait for its producer, or resubmit it if it failed",

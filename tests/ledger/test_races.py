@@ -496,7 +496,12 @@ def publishes(flow: Flow, claim: Claim, content: str | None = None) -> Operation
 
 
 def takes(jobid: str, dataid: str) -> Operation:
-    return lambda transaction: ledger_claims.take_named(transaction, JobId(jobid), [DataId(dataid)], None)
+    def take(transaction: Transaction) -> object:
+        job, named = JobId(jobid), [DataId(dataid)]
+        candidates = ledger_claims.named_candidates(transaction, job, named)
+        return ledger_claims.claim(transaction, job, candidates, count=1, run_id=None, named=named)
+
+    return take
 
 
 def test_a_lease_renewed_while_its_chunk_is_published_does_not_keep_it_from_becoming_ready(flow: Flow) -> None:
@@ -664,7 +669,7 @@ def test_a_policy_typed_while_a_registration_goes_on_waits_for_it_and_counts(flo
         registering.execute("update dataflow.job_policy set lease = '20 minutes' where jobid = 'load'")
         registering.commit()
         typing.result(PATIENCE)
-    found = flow.psql.execute("select lease::text, is_ordered from dataflow.job_terms where jobid = 'load'").fetchall()
+    found = flow.psql.execute("select lease::text, ordered from dataflow.job_policy where jobid = 'load'").fetchall()
     assert found == [("00:20:00", True)]
 
 

@@ -615,8 +615,8 @@ def test_a_statement_of_someone_else_is_never_given_up_for_our_claim_of_the_same
             for statement in MEANWHILE[meanwhile]:
                 upstream.run(statement)
 
-    # Our claim stops after it has locked its runnable row and before it writes its datastatus rows; it gives way and retries.
-    flow.type("create function public.pause() returns trigger language plpgsql as "
+    # Our claim stops between the lock on its runnable row and the rows that it writes; it gives way and retries.
+    flow.type("create or replace function public.pause() returns trigger language plpgsql as "
               "'begin perform pg_advisory_xact_lock_shared(42); return new; end'")  # fmt: skip
     flow.type("create trigger a_pause before insert on dataflow.datastatus "
               "for each row when (new.claim_id is not null) execute function public.pause()")  # fmt: skip
@@ -632,6 +632,7 @@ def test_a_statement_of_someone_else_is_never_given_up_for_our_claim_of_the_same
         typing.result(30)
         with suppress(NoGo):  # either may be first
             claiming.result(60)
+    flow.type("drop trigger a_pause on dataflow.datastatus")
     if meanwhile == "types HOLD":
         assert flow.status("tidy/1") == "HOLD"
     assert_nothing_to_heal(flow)
