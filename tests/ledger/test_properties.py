@@ -1,4 +1,4 @@
-"""`dataflow.properties` of an upstream installation leads to its database, and its password stays out of sight."""
+"""`dataflow.properties` of an upstream installation leads to its database; its password is in no output."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write(**properties: str) -> Path:
     return path.absolute()
 
 
-def test_the_file_in_the_current_folder_is_the_ledger_with_its_password() -> None:
+def test_the_file_in_the_current_folder_gives_the_ledger_and_its_password() -> None:
     assert configured_url() is None
     write()
     assert conninfo_to_dict(configured_url() or "") == {
@@ -52,7 +52,7 @@ def test_the_file_in_the_current_folder_is_the_ledger_with_its_password() -> Non
     }
 
 
-def test_a_named_file_is_taken_and_the_url_of_our_own_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odf_properties_names_a_file_and_odf_database_url_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     path = write().rename("elsewhere.properties")
     assert configured_url() is None
     monkeypatch.setenv("ODF_PROPERTIES", str(path.absolute()))
@@ -73,14 +73,14 @@ def test_a_named_file_is_taken_and_the_url_of_our_own_comes_first(monkeypatch: p
         ("jdbc:postgresql://db1/flow?ssl=true", "db1", {"sslmode": "verify-full"}),
     ],
 )  # fmt: skip
-def test_every_form_of_its_url_is_understood(jdbc: str, host: str, options: dict[str, str]) -> None:
+def test_every_form_of_a_jdbc_url_is_understood(jdbc: str, host: str, options: dict[str, str]) -> None:
     write(url=jdbc, encrypted="", platform="", schema="")
     wanted = {"host": host, "dbname": "flow", "user": "etl", **options}
     assert conninfo_to_dict(configured_url() or "") == wanted
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "message"),
     [
         ({"platform": "h2"}, "has platform h2"),
         ({"schema": "other"}, 'alter schema "other" rename to dataflow'),
@@ -89,14 +89,14 @@ def test_every_form_of_its_url_is_understood(jdbc: str, host: str, options: dict
         ({"url": "\\u00zz"}, "cannot be read"),
     ],
 )
-def test_what_cannot_be_the_ledger_is_said_with_the_next_step(properties: dict[str, str], said: str) -> None:
+def test_an_unusable_database_is_refused_with_the_next_step(properties: dict[str, str], message: str) -> None:
     write(**properties)
-    with pytest.raises(InvalidInput, match=said) as refused:
+    with pytest.raises(InvalidInput, match=message) as refused:
         configured_url()
     assert PASSWORD not in str(refused.value)
 
 
-def test_a_missing_file_and_a_wrong_passphrase_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_and_a_wrong_passphrase_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     write()
     monkeypatch.setenv("PASSKEY", "another")
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Secrets: both formats, where the passphrase comes from, and `odf secret`. No secret is ever in an error."""
+"""Secrets: both formats, the sources of the passphrase, and `odf secret`. No error contains a secret."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opendataflow_dagster.secrets import cipher
 from opendataflow_dagster.secrets.passphrase import VARIABLES, passphrase
 from tests.factories import Flow
 
-#: Passphrase, secret, ciphertext; made by upstream's own program.
+#: Passphrase, secret and ciphertext, from upstream's own program.
 VECTORS = [
     ("plugh", "mysecret", "bWyH69XYondjzPYw6rQMJmvFIKq4GP91904Ie8EtBSvUV8Sk"),
     ("k", "", "nyL+nQ+Q5cMRD0gXLfeKi4k2pL+R1TPe9Ihz5Q=="),
@@ -39,13 +39,13 @@ def _no_passphrase(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("phrase", "secret", "ciphertext"), VECTORS)
-def test_what_upstream_encrypted_can_be_read(phrase: str, secret: str, ciphertext: str) -> None:
+def test_secrets_encrypted_by_upstream_can_be_decrypted(phrase: str, secret: str, ciphertext: str) -> None:
     assert cipher.decrypt(phrase, ciphertext, None) == secret
     assert cipher.decrypt(phrase, f"{ciphertext[:20]}\n{ciphertext[20:]}\n", "raw") == secret
 
 
 @pytest.mark.parametrize("secret", ["mysecret", "", "quotes'\"`$(id)\n\u96ea\x00", "x" * 100_000])
-def test_what_we_encrypt_can_be_read_again_and_never_looks_the_same(secret: str) -> None:
+def test_encryption_round_trips_and_never_repeats_a_ciphertext(secret: str) -> None:
     made = cipher.encrypt("phrase", secret, "raw")
     assert made.startswith("odf1.19456.2.1.")
     assert cipher.decrypt("phrase", made, "raw") == secret
@@ -59,7 +59,7 @@ def changed(text: str, place: int) -> str:
     return text[:place] + ("A" if text[place] != "A" else "B") + text[place + 1 :]
 
 
-def test_a_wrong_phrase_another_dataset_and_any_change_are_noticed() -> None:
+def test_a_wrong_passphrase_another_dataset_or_any_change_is_detected() -> None:
     made = cipher.encrypt("phrase", "hush-hush", "raw")
     body = made.rindex(".") + 1
     wrong = [
@@ -83,7 +83,7 @@ def test_a_wrong_phrase_another_dataset_and_any_change_are_noticed() -> None:
         assert phrase == "phrase" or phrase not in str(refused.value).replace("another", "")
 
 
-# ---- where the passphrase comes from
+# ---- sources of the passphrase
 
 
 def test_the_passphrase_comes_from_a_variable_a_file_or_a_command(
@@ -103,7 +103,7 @@ def test_the_passphrase_comes_from_a_variable_a_file_or_a_command(
     assert passphrase() == "of a variable"
 
 
-def test_a_file_that_others_can_read_a_missing_one_and_a_failing_command_are_refused(
+def test_readable_or_missing_files_and_failing_commands_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "phrase"
@@ -120,14 +120,14 @@ def test_a_file_that_others_can_read_a_missing_one_and_a_failing_command_are_ref
     with pytest.raises(InvalidInput, match="passphrase as exactly one line"):
         passphrase()
     monkeypatch.delenv("ODF_PASSPHRASE_FILE")
-    for command, said in (("false", "exit code 1"), ("/no/such/vault", "cannot run"), ("'", "cannot run")):
+    for command, message in (("false", "exit code 1"), ("/no/such/vault", "cannot run"), ("'", "cannot run")):
         monkeypatch.setenv("ODF_PASSPHRASE_COMMAND", command)
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=message):
             passphrase()
 
 
 @pytest.mark.parametrize("variable", ["ODF_PASSPHRASE", "PASSKEY", "ODF_PASSPHRASE_FILE", "ODF_PASSPHRASE_COMMAND"])
-def test_a_passphrase_that_is_no_utf_8_is_one_sentence(
+def test_a_passphrase_that_is_not_utf_8_is_refused(
     variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "phrase"
@@ -181,7 +181,7 @@ def test_a_dry_run_stores_nothing(flow: Flow) -> None:
     assert stored(flow, "raw") == "None"
 
 
-def test_encrypt_prints_what_the_dataset_can_store_and_upstream_too(flow: Flow) -> None:
+def test_encrypt_prints_a_ciphertext_in_our_format_or_in_upstreams(flow: Flow) -> None:
     printed = run(flow, "encrypt", "raw", given="hush\n").output.strip()
     assert cipher.decrypt("phrase", printed, "raw") == "hush"
     theirs = json.loads(run(flow, "encrypt", "--upstream", "--json", given="hush").output)["encrypted"]
@@ -191,7 +191,7 @@ def test_encrypt_prints_what_the_dataset_can_store_and_upstream_too(flow: Flow) 
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["set", "nobody"], 64, "DataSet nobody is not registered"),
         (["decrypt", "nobody"], 64, "DataSet nobody is not registered"),
@@ -204,15 +204,15 @@ def test_encrypt_prints_what_the_dataset_can_store_and_upstream_too(flow: Flow) 
         (["set", "raw", "hush"], 64, "unexpected extra argument"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence_and_its_code(flow: Flow, words: list[str], code: int, said: str) -> None:
+def test_refusals_are_one_sentence_with_their_exit_code(flow: Flow, words: list[str], code: int, message: str) -> None:
     flow.register("load: -> raw")
     done = run(flow, *words, given="hush")
     assert (done.exit_code, done.stdout) == (code, "")
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (b"", "there is no password on stdin"),
         (b"\n", "there is no password on stdin"),
@@ -220,25 +220,25 @@ def test_what_cannot_be_done_is_one_sentence_and_its_code(flow: Flow, words: lis
         (b"hush\0hush", "holds a NUL character"),
     ],
 )
-def test_what_is_no_password_is_not_stored(flow: Flow, given: bytes, said: str) -> None:
+def test_an_invalid_password_is_not_stored(flow: Flow, given: bytes, message: str) -> None:
     flow.register("load: -> raw")
     for words in (["set", "raw"], ["encrypt", "raw"], ["encrypt", "--upstream"]):
         done = run(flow, *words, given=given)
         assert (done.exit_code, done.stdout) == (64, "")
-        assert said in done.stderr
+        assert message in done.stderr
     assert stored(flow, "raw") == "None"
 
 
 @pytest.mark.parametrize("words", [["encrypt"], ["encrypt", "--upstream"], ["decrypt", "--ciphertext", VECTORS[0][2]]])
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201])
-def test_a_secret_is_for_a_name_that_a_dataset_can_have(flow: Flow, words: list[str], name: str) -> None:
+def test_a_secret_needs_a_valid_dataset_name(flow: Flow, words: list[str], name: str) -> None:
     done = run(flow, *words, name, given="hush", phrase="plugh")
     assert (done.exit_code, done.stdout) == (64, "")
     assert "DataSet name" in done.stderr
 
 
-def test_many_passwords_are_encrypted_anew_only_with_a_yes(flow: Flow) -> None:
-    flow.register(f"load: -> {', '.join(f'set_{one}' for one in range(21))}")
+def test_rotating_many_passwords_needs_confirmation(flow: Flow) -> None:
+    flow.register(f"load: -> {', '.join(f'set_{number}' for number in range(21))}")
     encrypted = cipher.encrypt_as_upstream("phrase", "hush")
     flow.type("update dataflow.dataset set encryptedpass = %s", encrypted)
     asked = run(flow, "rotate", ODF_NEW_PASSPHRASE="new")
@@ -249,7 +249,7 @@ def test_many_passwords_are_encrypted_anew_only_with_a_yes(flow: Flow) -> None:
     assert cipher.decrypt("new", stored(flow, "set_7"), None) == "hush"
 
 
-def test_rotate_changes_every_password_in_the_format_it_has_or_none(flow: Flow) -> None:
+def test_rotate_reencrypts_every_password_in_its_own_format_or_none(flow: Flow) -> None:
     flow.register("load: -> raw, tidy, page")
     run(flow, "set", "raw", given="one")
     run(flow, "set", "tidy", "--upstream", given="two")
