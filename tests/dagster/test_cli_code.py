@@ -143,7 +143,7 @@ def test_a_root_that_is_gone_while_chunks_are_ready_is_found(flow: Flow, code: R
     assert (finding.problem, finding.name) == (DriftProblem.NO_LOCATION, "dataset raw")
     gone = replace(code.datasets[0].dataset, location="nosuchscheme://lake/raw")
     moved = replace(code, datasets=(replace(code.datasets[0], dataset=gone), code.datasets[1]))
-    assert "cannot be looked at" in [one.detail for one in find_drift(flow.ledger, moved).findings][-1]
+    assert "cannot be reached" in [one.detail for one in find_drift(flow.ledger, moved).findings][-1]
 
 
 def test_a_dataset_that_code_declares_external_needs_no_root(flow: Flow) -> None:
