@@ -3,8 +3,8 @@
     python bench/claims.py            10 thousand, 100 thousand and 1 million chunks; about five minutes
     python bench/claims.py --quick    up to 100 thousand; about a minute
 
-The path is the one that every run takes: request, claim by name, publish, with files in the manifests and a consumer that
-becomes runnable. The bare queue claims and publishes the same chunks in plain SQL: one table of statuses, one of
+The path is the one that every run takes: request, claim by name, publish, with files in the manifests and a consumer
+that becomes runnable. The bare queue claims and publishes the same chunks in plain SQL: one table of statuses, one of
 manifests, no questions, no history, no consumer. The last line is one JSON object; everything before it is for people.
 """
 
@@ -40,10 +40,11 @@ REPORT = Job(jobid=JobId("report"), inputs=(Input(datasetid=DatasetId("tidy")),)
 # In portions, as an ingestion would: each goes through the triggers, which write the history and the runnable set.
 _PORTION = 100_000
 _ADD_MANIFESTS = """
-insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location, files, bytes, row_count, content_digest, checks)
+insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location, files, bytes, row_count,
+                                    content_digest, checks)
 select 'raw', to_char(i, 'FM0000000'), 1, 'ingest', %(root)s || '/raw/' || i %% %(folders)s,
-       jsonb_build_array(jsonb_build_object('path', %(path)s::text, 'size', %(size)s::int, 'digest', null)), %(size)s, 1000,
-       md5(i::text), '[{"name": "rows", "passed": true, "detail": "1000"}]'
+       jsonb_build_array(jsonb_build_object('path', %(path)s::text, 'size', %(size)s::int, 'digest', null)),
+       %(size)s, 1000, md5(i::text), '[{"name": "rows", "passed": true, "detail": "1000"}]'
   from generate_series(%(first)s::int, %(last)s) as i
 """
 _ADD_CHUNKS = """
@@ -58,14 +59,16 @@ create schema bare;
 create sequence bare.claim_id;
 create table bare.chunk (
     datasetid text collate "C" not null, jobid text collate "C" not null, dataid text collate "C" not null,
-    status text not null, claim_id bigint, lease_until timestamptz, attempt integer not null default 0, manifest_id bigint,
+    status text not null, claim_id bigint, lease_until timestamptz, attempt integer not null default 0,
+    manifest_id bigint,
     primary key (datasetid, jobid, dataid))
 with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);  -- as our runnable set
 create index chunk_ready on bare.chunk (jobid, dataid) where status = 'READY';
 create table bare.manifest (
     manifest_id bigint generated always as identity primary key,
     datasetid text collate "C" not null, dataid text collate "C" not null, version integer not null, claim_id bigint,
-    location text not null, files jsonb not null, row_count bigint, content_digest text, published timestamptz not null default now(),
+    location text not null, files jsonb not null, row_count bigint, content_digest text,
+    published timestamptz not null default now(),
     unique (datasetid, dataid, version));
 """
 _FILL_BARE = """

@@ -23,8 +23,8 @@ from opendataflow_dagster.protocol.claim import claim_many, claim_next
 from opendataflow_dagster.protocol.publish import StagedClaim, publish_many
 from opendataflow_dagster.protocol.request import request
 
-# What any queue over one table does, and nothing else: claim the next chunks, then store what was made of them. The limit
-# is a literal, because a plan for an unknown limit may read the whole table, and that would flatter us.
+# What any queue over one table does, and nothing else: claim the next chunks, then store what was made of them. The
+# limit is a literal, because a plan for an unknown limit may read the whole table, and that would flatter us.
 BARE_CLAIM = """
 update bare.chunk c set status = 'RUNNING', claim_id = nextval('bare.claim_id'),
        lease_until = now() + interval '10 minutes', attempt = c.attempt + 1
@@ -53,8 +53,8 @@ FILE = File(path="part-0", size=4)
 _SPAWN = get_context("spawn")
 _PATIENCE_SECONDS = 300
 
-#: path: request, claim by name, publish, as a run does. bare: claim and publish in plain SQL. next: claim_next alone, and
-#: bare_next, its plain counterpart.
+#: path: request, claim by name, publish, as a run does. bare: claim and publish in plain SQL. next: claim_next alone;
+#: bare_next: its plain counterpart.
 Kind: TypeAlias = Literal["path", "bare", "next", "bare_next"]
 #: One call; how many chunks it was for.
 Call: TypeAlias = Callable[[], int]
