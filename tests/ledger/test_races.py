@@ -21,7 +21,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from opendataflow_dagster.ledger import chunks, registry
+from opendataflow_dagster.ledger import chunks, healing, registry
 from opendataflow_dagster.ledger import claims as ledger_claims
 from opendataflow_dagster.ledger.database import Connection, Ledger, Transaction
 from opendataflow_dagster.model.claim import Claim
@@ -30,6 +30,7 @@ from opendataflow_dagster.model.errors import InvalidDefinition, LedgerConflict,
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import ALL, EQUAL, Job, ListedChunks, Policy
 from opendataflow_dagster.model.manifest import NewManifest
+from opendataflow_dagster.model.status import Status
 from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.announce import announce
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
@@ -833,12 +834,12 @@ def operations_on_a_graph(flow: Flow) -> dict[str, Operation]:
         "someone writes raw/3": typed(
             f"{SOMEONE} ('raw', 'someone', '3', 'OUT', 'RUNNING', now()) on conflict do nothing"
         ),
-        "hold tidy/1 and tidy/3": lambda transaction: chunks.changed(
-            transaction, "set_status", [key("tidy/1"), key("tidy/3")], status="HOLD", reason=None
+        "hold tidy/1 and tidy/3": lambda transaction: operations.set_status(
+            transaction, [key("tidy/1"), key("tidy/3")], Status.HOLD, None
         ),
         "plan daily/4": lambda transaction: registry.plan_chunks(transaction, daily, [DataId("4")]),
         "plan report/2": lambda transaction: registry.plan_chunks(transaction, report, [DataId("2")]),
-        "heal": chunks.expire,
+        "heal": healing.release_expired,
     }
 
 
@@ -889,7 +890,7 @@ def operations_on_a_line(flow: Flow) -> dict[str, Operation]:
             "insert into dataflow.job (jobid, itemtype, datasetid) values ('total', 'IN', 'raw') on conflict do nothing"
         ),
         "forget total": typed("delete from dataflow.job where jobid = 'total'"),
-        "heal": chunks.expire,
+        "heal": healing.release_expired,
     }
 
 
