@@ -38,15 +38,15 @@ import psycopg
 from pyspark.sql import DataFrame, SparkSession
 
 from opendataflow_dagster import ChunkContext, build_definitions, daily, dataset, external_dataset, row_count
+from opendataflow_dagster.engine.dataset_graph import catalogue
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.model.ids import DataId
 from opendataflow_dagster.model.manifest import File, NewManifest
 from opendataflow_dagster.model.partitions import END_OF_TIME
-from opendataflow_dagster.orchestrator.catalogue import catalogue
-from opendataflow_dagster.orchestrator.config import run_config
 from opendataflow_dagster.orchestrator.resources import SparkResource
+from opendataflow_dagster.orchestrator.run_config import run_config
 from opendataflow_dagster.protocol.announce import announce
 
 TARGETS = {"sequence_over_bare": ("<=", 1.10), "overlap_over_bare": ("<", 0.8), "times_vanilla": (">=", 30.0)}

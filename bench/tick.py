@@ -24,14 +24,14 @@ import dagster as dg
 import psycopg
 
 from opendataflow_dagster import LedgerResource, dataset, ranges
+from opendataflow_dagster.engine.dataset_graph import Catalogue, catalogue
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
-from opendataflow_dagster.orchestrator.catalogue import Catalogue, catalogue
-from opendataflow_dagster.orchestrator.config import dataids_in
 from opendataflow_dagster.orchestrator.definitions import register_all
-from opendataflow_dagster.orchestrator.heal import heal_sensor
-from opendataflow_dagster.orchestrator.readiness import readiness_sensor
+from opendataflow_dagster.orchestrator.heal_sensor import heal_sensor
+from opendataflow_dagster.orchestrator.readiness_sensor import readiness_sensor
+from opendataflow_dagster.orchestrator.run_config import dataids_in
 from opendataflow_dagster.protocol.register import plan
 
 TARGETS = {"idle_s_at_1m": 0.1, "runnable_10k_s": 1.0}

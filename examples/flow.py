@@ -14,8 +14,8 @@ from assets.source import days_of
 from opendataflow_dagster import LedgerResource, SparkResource
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.ids import DataId, DatasetId
-from opendataflow_dagster.orchestrator.config import dataids_in
 from opendataflow_dagster.orchestrator.io_manager import current
+from opendataflow_dagster.orchestrator.run_config import dataids_in
 from opendataflow_dagster.orchestrator.storage import prepare_storage
 from opendataflow_dagster.warehouse import parquet
 

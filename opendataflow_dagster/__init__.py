@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from .engine.declaration import Declaration as Declaration
     from .engine.declaration import dataset as dataset
     from .engine.declaration import external_dataset as external_dataset
-    from .engine.script_dataset import script_dataset as script_dataset
-    from .engine.sql_dataset import sql_dataset as sql_dataset
+    from .engine.sql_source import sql_dataset as sql_dataset
     from .model.checks import accepted as accepted
     from .model.checks import between as between
     from .model.checks import fresh as fresh
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from .orchestrator.definitions import build_definitions as build_definitions
     from .orchestrator.resources import LedgerResource as LedgerResource
     from .orchestrator.resources import SparkResource as SparkResource
+    from .scripts.dataset import script_dataset as script_dataset
 
 _NAMES = {
     "model.checks": (
@@ -49,8 +49,8 @@ _NAMES = {
     "engine.declaration": ("Declaration", "dataset", "external_dataset"),
     "orchestrator.definitions": ("build_definitions",),
     "orchestrator.resources": ("LedgerResource", "SparkResource"),
-    "engine.script_dataset": ("script_dataset",),
-    "engine.sql_dataset": ("sql_dataset",),
+    "scripts.dataset": ("script_dataset",),
+    "engine.sql_source": ("sql_dataset",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)

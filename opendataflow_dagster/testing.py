@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from .engine.chunk import ChunkContext
+from .engine.dataset_graph import Catalogue, Entry, catalogue
 from .engine.declaration import Declaration
 from .engine.producer import Producer
 from .ledger.chunks import current_manifest, find
@@ -37,7 +38,6 @@ from .model.claim import Claim
 from .model.errors import InvalidInput, UnknownName
 from .model.ids import ChunkKey, ClaimId, JobId, data_id, dataset_id
 from .model.manifest import NewManifest
-from .orchestrator.catalogue import Catalogue, Entry, catalogue
 from .orchestrator.definitions import register_all
 from .protocol.announce import announce
 from .protocol.force import force

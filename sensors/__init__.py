@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dagster import SensorDefinition
 
-from opendataflow_dagster.orchestrator.catalogue import Catalogue
-from opendataflow_dagster.orchestrator.endings import run_endings
-from opendataflow_dagster.orchestrator.files import files_sensor
-from opendataflow_dagster.orchestrator.heal import heal_sensor
-from opendataflow_dagster.orchestrator.planning import planning_sensor
-from opendataflow_dagster.orchestrator.readiness import readiness_sensor
+from opendataflow_dagster.engine.dataset_graph import Catalogue
+from opendataflow_dagster.orchestrator.files_sensor import files_sensor
+from opendataflow_dagster.orchestrator.heal_sensor import heal_sensor
+from opendataflow_dagster.orchestrator.planning_sensor import planning_sensor
+from opendataflow_dagster.orchestrator.readiness_sensor import readiness_sensor
+from opendataflow_dagster.orchestrator.run_status_sensors import run_endings
 
 
 def all_sensors(catalogue: Catalogue) -> list[SensorDefinition]:

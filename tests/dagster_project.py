@@ -12,12 +12,12 @@ import psycopg
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run
 
+from opendataflow_dagster.engine.dataset_graph import Catalogue, catalogue
 from opendataflow_dagster.engine.declaration import Declaration
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.orchestrator import resources
-from opendataflow_dagster.orchestrator.catalogue import Catalogue, catalogue
-from opendataflow_dagster.orchestrator.config import run_config
 from opendataflow_dagster.orchestrator.definitions import build_definitions
+from opendataflow_dagster.orchestrator.run_config import run_config
 from tests.factories import Flow
 
 

@@ -30,6 +30,7 @@ from ..protocol.claim import claim_many
 from ..protocol.publish import publish
 from ..protocol.release import fail
 from ..protocol.throttle import room
+from ..scripts.dataset import make_with_script
 from ..scripts.process import Stop
 from ..warehouse import parquet
 from ..warehouse.failures import cause, refuse_dead_session
@@ -37,9 +38,8 @@ from ..warehouse.session import interrupt, tag_thread
 from .chunk import ChunkContext, Inputs, frame_of, skipped_inputs
 from .declaration import Declaration, ReadForeign
 from .leases import Leases
-from .outcome import Made, Outcome
-from .previous_rows import previous_rows
-from .script_dataset import make_with_script
+from .row_baseline import previous_rows
+from .run_result import Made, Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

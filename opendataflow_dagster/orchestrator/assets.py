@@ -11,13 +11,13 @@ import dagster as dg
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from ..engine.dataset_graph import Catalogue, Entry
 from ..model.errors import InvalidInput
 from ..model.ids import data_id
 from ..model.job import Input, Job
-from .catalogue import Catalogue, Entry
-from .config import DATAIDS, operation_of
 from .io_manager import Work
 from .partitions import mapping_of, partitions_of
+from .run_config import DATAIDS, operation_of
 
 IO_MANAGER = "opendataflow"
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import dagster as dg
 
+from ..engine.dataset_graph import Catalogue, catalogue
 from ..engine.declaration import Declaration
 from ..ledger.database import Ledger
 from ..ledger.settings import home
@@ -14,14 +15,13 @@ from ..model.errors import OpenDataFlowError
 from ..protocol.register import register
 from ..protocol.throttle import throttle_first
 from .assets import IO_MANAGER, asset_of, external_asset_of, job_of
-from .catalogue import Catalogue, catalogue
-from .endings import run_endings
-from .files import files_sensor
-from .heal import heal_sensor
+from .files_sensor import files_sensor
+from .heal_sensor import heal_sensor
 from .io_manager import DatasetIOManager
-from .planning import planning_sensor
-from .readiness import readiness_sensor
+from .planning_sensor import planning_sensor
+from .readiness_sensor import readiness_sensor
 from .resources import LedgerResource, SparkResource
+from .run_status_sensors import run_endings
 
 WAREHOUSE_VARIABLE = "ODF_WAREHOUSE"
 

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from dagster._core.execution.context.system import StepExecutionContext
 
-from ..engine.outcome import Made, Outcome
+from ..engine.catalog_table import follow
+from ..engine.dataset_graph import Catalogue, Entry
 from ..engine.producer import Producer, patiently
+from ..engine.run_result import Made, Outcome
 from ..ledger import reports
 from ..ledger.chunks import ready_versions
 from ..ledger.database import Ledger
@@ -29,13 +31,11 @@ from ..protocol.job_run import begin_run, end_run
 from ..protocol.request import Requested, request
 from ..warehouse import parquet
 from . import metadata
-from .catalogue import Catalogue, Entry
-from .endings import end_badly
+from .additional_chunks import came_meanwhile, wait_for_others
 from .events import EventWriter, Materialized, Origin, write_planned
-from .liveness import heard_of
-from .meanwhile import came_meanwhile, wait_for_others
 from .resources import LedgerResource, SparkResource
-from .table import follow
+from .run_status_sensors import end_badly
+from .silent_runs import heard_of
 from .trigger import trigger_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
-from ..engine.outcome import Made
+from ..engine.run_result import Made
 from ..ledger.reports import HowMade
 from ..model.manifest import CheckResult, Manifest
 from ..model.verdict import Answer, InputVersion

@@ -37,12 +37,12 @@ from opendataflow_dagster import (
     weekly,
     within,
 )
+from opendataflow_dagster.engine.dataset_graph import catalogue
 from opendataflow_dagster.engine.declaration import Declaration
 from opendataflow_dagster.engine.options import Options
 from opendataflow_dagster.model.checks import Check
 from opendataflow_dagster.model.errors import InvalidDefinition, LedgerUnavailable
 from opendataflow_dagster.model.partitions import Partitions, keys_until, previous_key
-from opendataflow_dagster.orchestrator.catalogue import catalogue
 from opendataflow_dagster.orchestrator.definitions import build_definitions
 from opendataflow_dagster.orchestrator.partitions import mapping_of, partitions_of
 from tests.dagster_project import Project

@@ -28,7 +28,7 @@ from opendataflow_dagster import (
 )
 from opendataflow_dagster.engine.declaration import Declaration
 from opendataflow_dagster.ledger import chunks
-from opendataflow_dagster.orchestrator import liveness
+from opendataflow_dagster.orchestrator import silent_runs
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.throttle import pause, throttle
 from tests.dagster_project import Project
@@ -378,7 +378,7 @@ def test_leases_are_renewed_while_the_work_goes_on(project: Project) -> None:
 
 
 def test_a_run_says_that_it_lives_while_the_work_goes_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(silent_runs, "_EVERY_SECONDS", 0.05)
     heard: list[bool] = []
 
     @dataset(partitions=DAYS)

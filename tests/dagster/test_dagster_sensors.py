@@ -17,18 +17,18 @@ from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from opendataflow_dagster import LedgerResource, Policy, daily, dataset, external_dataset, ranges, within
+from opendataflow_dagster.engine.dataset_graph import Catalogue
 from opendataflow_dagster.model.errors import LedgerUnavailable
 from opendataflow_dagster.model.job import ListedChunks
 from opendataflow_dagster.model.partitions import monthly
-from opendataflow_dagster.orchestrator import liveness, resources
-from opendataflow_dagster.orchestrator.catalogue import Catalogue
-from opendataflow_dagster.orchestrator.config import dataids_in
-from opendataflow_dagster.orchestrator.endings import release
-from opendataflow_dagster.orchestrator.files import files_sensor
-from opendataflow_dagster.orchestrator.heal import heal_sensor
-from opendataflow_dagster.orchestrator.liveness import SilentRuns
-from opendataflow_dagster.orchestrator.planning import planning_sensor
-from opendataflow_dagster.orchestrator.readiness import readiness_sensor
+from opendataflow_dagster.orchestrator import resources, silent_runs
+from opendataflow_dagster.orchestrator.files_sensor import files_sensor
+from opendataflow_dagster.orchestrator.heal_sensor import heal_sensor
+from opendataflow_dagster.orchestrator.planning_sensor import planning_sensor
+from opendataflow_dagster.orchestrator.readiness_sensor import readiness_sensor
+from opendataflow_dagster.orchestrator.run_config import dataids_in
+from opendataflow_dagster.orchestrator.run_status_sensors import release
+from opendataflow_dagster.orchestrator.silent_runs import SilentRuns
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.job_run import be_heard, begin_run, end_run
 from opendataflow_dagster.protocol.register import plan
@@ -363,7 +363,7 @@ class Looks:
         self._project = project
         self._now = 1000.0
         self._silent = SilentRuns(catalogue_of(project))
-        patch.setattr(liveness, "monotonic", lambda: self._now)
+        patch.setattr(silent_runs, "monotonic", lambda: self._now)
 
     def after(self, seconds: float) -> int:
         """How many runs a look ends, so long after the last one."""

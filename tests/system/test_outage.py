@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from opendataflow_dagster import LedgerResource, daily, script_dataset
 from opendataflow_dagster.cli.main import odf
-from opendataflow_dagster.orchestrator.readiness import readiness_sensor
+from opendataflow_dagster.orchestrator.readiness_sensor import readiness_sensor
 from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.force import force
 from opendataflow_dagster.protocol.release import fail

@@ -12,16 +12,16 @@ from datetime import timedelta
 
 import dagster as dg
 
+from ..engine.dataset_graph import Catalogue
 from ..ledger import reports
 from ..ledger.database import Ledger
 from ..model.manifest import Manifest
 from ..protocol.heal import heal
 from . import metadata
-from .catalogue import Catalogue
-from .endings import end_badly
 from .events import Materialized, Origin, orchestrator_name, write_materializations
-from .liveness import SilentRuns
 from .resources import LedgerResource
+from .run_status_sensors import end_badly
+from .silent_runs import SilentRuns
 
 _REPORTED_AT_ONCE = 5000
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)

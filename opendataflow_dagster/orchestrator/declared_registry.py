@@ -1,6 +1,6 @@
 """What a code location declares, as JSON, without registering it: what `odf check` and `odf apply` start.
 
-python -m opendataflow_dagster.orchestrator.describe DEFINITIONS.PY RESULT.JSON
+python -m opendataflow_dagster.orchestrator.declared_registry DEFINITIONS.PY RESULT.JSON
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import json
 import sys
 from pathlib import Path
 
+from ..engine.dataset_graph import Catalogue
 from ..ledger.definitions import Connection, Definition
 from ..model.errors import InvalidDefinition, OpenDataFlowError
 from ..protocol.transfer import Registry, to_json
 from . import definitions
-from .catalogue import Catalogue
 
 
 def describe(file: Path) -> dict[str, object]:

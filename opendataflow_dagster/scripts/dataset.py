@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
+from ..engine.declaration import Declaration, declare_with
+from ..engine.options import Options, refuse_wrong_options
 from ..ledger.chunks import ready_versions
 from ..ledger.database import Ledger
 from ..ledger.settings import home
@@ -21,8 +23,6 @@ from ..model.manifest import Manifest
 from ..scripts.environment import provision
 from ..scripts.process import Stop
 from ..scripts.run_script import log_path, run_script
-from .declaration import Declaration, declare_with
-from .options import Options, refuse_wrong_options
 
 
 def script_dataset(

@@ -7,7 +7,8 @@ from time import monotonic
 
 from dagster._core.execution.context.system import StepExecutionContext
 
-from ..engine.outcome import Outcome
+from ..engine.dataset_graph import Entry
+from ..engine.run_result import Outcome
 from ..ledger.chunks import find, ready_versions
 from ..ledger.database import Ledger
 from ..ledger.reports import what_can_run
@@ -17,8 +18,7 @@ from ..model.manifest import Manifest
 from ..model.status import Status
 from ..model.verdict import Code
 from ..protocol.throttle import room
-from .active import SENSOR, active_of
-from .catalogue import Entry
+from .assigned_chunks import SENSOR, active_of
 from .trigger import Trigger
 
 # How long a request waits for a chunk that somebody else is making just now.

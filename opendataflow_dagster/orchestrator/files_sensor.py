@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dagster as dg
 
+from ..engine.dataset_graph import Catalogue
 from ..ledger import reports
 from ..model.manifest import Manifest
 from ..warehouse.placement import gone
 from ..warehouse.roots import missing
-from .catalogue import Catalogue
 from .resources import LedgerResource
 
 _AT_ONCE = 100

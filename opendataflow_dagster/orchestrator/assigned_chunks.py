@@ -10,7 +10,7 @@ import dagster as dg
 from dagster._core.execution.asset_backfill import AssetBackfillData
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 
-from .config import dataids_in
+from .run_config import dataids_in
 
 #: The sensor whose runs have their chunks in their configuration.
 SENSOR: Final = "readiness"

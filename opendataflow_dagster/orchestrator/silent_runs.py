@@ -14,11 +14,11 @@ from typing import Final
 
 import dagster as dg
 
+from ..engine.dataset_graph import Catalogue
 from ..ledger.database import Ledger
 from ..ledger.reports import Silence, silence
 from ..model.ids import RunId
 from ..protocol.job_run import be_heard
-from .catalogue import Catalogue
 
 _EVERY_SECONDS: Final = 5.0
 #: A run that was not heard of for so long is suspected, and over when it stays silent for as long again: longer than a

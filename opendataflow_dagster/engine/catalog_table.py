@@ -2,7 +2,7 @@
 
 It is derived from the ledger, so whatever goes wrong with it fails no chunk.
 
-python -m opendataflow_dagster.orchestrator.table DATASET RESULT.JSON
+python -m opendataflow_dagster.engine.catalog_table DATASET RESULT.JSON
 """
 
 from __future__ import annotations

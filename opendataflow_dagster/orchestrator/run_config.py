@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from .catalogue import Entry
+from ..engine.dataset_graph import Entry
 
 DATAIDS: Final = "dataids"
 

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import dagster as dg
 
+from ..engine.dataset_graph import Catalogue, Entry
 from ..ledger.database import Ledger
 from ..ledger.reports import Blocked, what_blocks, what_can_run
 from ..model.ids import DataId, JobId
 from ..protocol.throttle import room
-from .active import SENSOR, active_of
 from .assets import job_of
-from .catalogue import Catalogue, Entry
-from .config import run_config
+from .assigned_chunks import SENSOR, active_of
 from .resources import LedgerResource
+from .run_config import run_config
 
 # A run of this sensor goes on with what becomes runnable while it works; what it does not come to so soon gets another.
 _TAKEN_ALONG_SECONDS = 60.0

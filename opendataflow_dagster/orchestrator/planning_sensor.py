@@ -12,11 +12,11 @@ from zoneinfo import ZoneInfo
 
 import dagster as dg
 
+from ..engine.dataset_graph import Catalogue
 from ..model.errors import OpenDataFlowError
 from ..model.job import EqualChunk
 from ..model.partitions import keys_until
 from ..protocol.register import plan
-from .catalogue import Catalogue
 from .resources import LedgerResource
 
 
