@@ -30,6 +30,8 @@ class Claimed:
 
     claims: tuple[Claim, ...]
     refused: tuple[Verdict, ...]
+    #: The job is at its concurrency limit, and not paused: LOCKED refusals end when a running chunk does.
+    at_limit: bool = False
 
 
 def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None = None) -> list[Claim]:
@@ -81,20 +83,21 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
                 require_job(transaction, job)
                 claims.give_way(transaction)
                 names = [one for one in wanted if one not in refused]
-                found, also_refused = _take_or_refuse(transaction, job, names, run_id)
+                found, also_refused, at_limit = _take_or_refuse(transaction, job, names, run_id)
         except (LedgerConflict, _Misplaced) as problem:
             _begin_anew(ledger, job, problem, until)
             if isinstance(problem, _Misplaced):
                 refused |= {one.dataid: one for one in problem.verdicts}
             continue
-        return Claimed(claims=tuple(found), refused=(*refused.values(), *also_refused))
+        return Claimed(claims=tuple(found), refused=(*refused.values(), *also_refused), at_limit=at_limit)
 
 
 def _take_or_refuse(
     transaction: Transaction, job: JobId, names: Sequence[DataId], run_id: RunId | None
-) -> tuple[list[Claim], list[Verdict]]:
+) -> tuple[list[Claim], list[Verdict], bool]:
     free, why = room_left(transaction, job)
     names, crowded = names[:free], names[len(names) if free is None else free :]
+    at_limit = bool(crowded) and registry.room(transaction, job).paused is None
     taken = claims.take_named(transaction, job, names, run_id)
     held = {one.dataid for one in taken.claims}
     asked = claims.ask(transaction, job, [one for one in names if one not in held])
@@ -113,7 +116,7 @@ def _take_or_refuse(
             raise StaleAnswers(list(missing))
         claims.record(transaction, job, asked)
         refused += asked
-    return found, refused
+    return found, refused, at_limit
 
 
 class _Misplaced(Exception):
