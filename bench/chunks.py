@@ -38,7 +38,7 @@ import psycopg
 from pyspark.sql import DataFrame, SparkSession
 
 from opendataflow_dagster import ChunkContext, build_definitions, daily, dataset, external_dataset, row_count
-from opendataflow_dagster.engine.dataset_graph import catalogue
+from opendataflow_dagster.engine.dataset_graph import build_graph
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
@@ -125,7 +125,7 @@ class Ground:
             at_once: build_definitions(declared, warehouse=warehouse, chunks_at_once=at_once).resolve_job_def("small")
             for at_once in (1, AT_ONCE)
         }
-        ((self._entry, _),) = catalogue(declared, warehouse).made
+        ((self._entry, _),) = build_graph(declared, warehouse).produced
         self.spark.range(ROWS).selectExpr("id", "id * 2 as twice", "cast(id as string) as word").coalesce(
             1
         ).write.parquet(str(folder / "one"))

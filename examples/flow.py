@@ -12,12 +12,11 @@ import dagster as dg
 
 from assets.source import days_of
 from opendataflow_dagster import LedgerResource, SparkResource
+from opendataflow_dagster.engine.connections import prepare_dagster_storage
+from opendataflow_dagster.engine.reading import read_chunks
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.ids import DataId, DatasetId
-from opendataflow_dagster.orchestrator.io_manager import current
 from opendataflow_dagster.orchestrator.run_config import dataids_in
-from opendataflow_dagster.orchestrator.storage import prepare_storage
-from opendataflow_dagster.warehouse import parquet
 
 PROJECT = Path(__file__).resolve().parent.parent
 #: What goes wrong is told by the story.
@@ -36,7 +35,7 @@ class Asked:
 
 class Flow:
     def __init__(self, ledger: Ledger) -> None:
-        prepare_storage(ledger)
+        prepare_dagster_storage(ledger)
         os.environ.setdefault("DAGSTER_HOME", str(PROJECT / "dagster_home"))
         self._instance = dg.DagsterInstance.get()
         from definitions import defs  # importing it registers the DataSets
@@ -94,5 +93,5 @@ class Flow:
 
     def flights_counted(self, dataids: Sequence[DataId]) -> int:
         """What any reader of the statistics gets: the current versions."""
-        frame = parquet.read(self._spark, current(self._ledger, DatasetId("carrier_stats"), dataids))
+        frame = read_chunks(self._ledger, self._spark, DatasetId("carrier_stats"), dataids)
         return int(frame.groupBy().sum("flights").collect()[0][0])

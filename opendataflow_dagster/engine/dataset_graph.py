@@ -1,4 +1,4 @@
-"""All DataSets of a code location, put together; and the mistakes that only show when they are."""
+"""The DataSets of a code location as a graph, with the mistakes that only show when they are put together."""
 
 from __future__ import annotations
 
@@ -7,122 +7,173 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-import dagster as dg
-from pyspark.sql.types import StructType
-
-from ..engine.declaration import Declaration, DeclaredInput, ReadForeign
+from ..ledger.definitions import Connection, Definition
 from ..model.checks import Accepted, Between, Fresh, Matches, NotNull, Unique
 from ..model.dataset import Dataset
-from ..model.errors import InvalidDefinition
+from ..model.errors import InvalidDefinition, OpenDataFlowError
 from ..model.ids import DatasetId
 from ..model.job import EQUAL, ChunkMapping, ChunksWithin, EqualChunk, Input, Job
+from ..model.job_graph import refuse_cycles
 from ..model.partitions import Partitions, TimePartitions
-from ..warehouse.parquet import schema_hash
+from ..protocol.register import register
+from ..protocol.throttle import throttle_first
+from ..protocol.transfer import Registry
+from .declaration import Declaration, DeclaredInput, ReadForeign
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from ..ledger.database import Ledger
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A declared DataSet with all that follows from the others and from the environment."""
+class DatasetNode:
+    """A declared DataSet, completed by what follows from the others and from the environment."""
 
     declaration: Declaration
     dataset: Dataset
-    #: None: it is external.
+    #: None: the DataSet is external.
     job: Job | None
     #: Differs for each DataSet, so that Dagster never puts two of them into one run of a backfill.
     chunks_per_run: int
 
-    @property
-    def asset_key(self) -> dg.AssetKey:
-        return dg.AssetKey(self.dataset.datasetid)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Catalogue:
-    entries: Mapping[DatasetId, Entry]
+class DatasetGraph:
+    nodes: Mapping[DatasetId, DatasetNode]
 
     @property
-    def made(self) -> list[tuple[Entry, Job]]:
-        """Those that this project makes."""
-        return [(one, one.job) for one in self.entries.values() if one.job is not None]
+    def produced(self) -> list[tuple[DatasetNode, Job]]:
+        """The DataSets that this project makes."""
+        return [(node, node.job) for node in self.nodes.values() if node.job is not None]
 
     @property
     def schemas(self) -> dict[DatasetId, StructType]:
-        return {
-            name: one.declaration.schema for name, one in self.entries.items() if one.declaration.schema is not None
-        }
+        declared = {name: node.declaration.schema for name, node in self.nodes.items()}
+        return {name: schema for name, schema in declared.items() if schema is not None}
 
     @property
     def foreign(self) -> dict[DatasetId, ReadForeign]:
-        return {name: one.declaration.read for name, one in self.entries.items() if one.declaration.read is not None}
+        """How to read chunks that have no manifest."""
+        declared = {name: node.declaration.read for name, node in self.nodes.items()}
+        return {name: read for name, read in declared.items() if read is not None}
 
 
-def catalogue(declarations: Iterable[Declaration], warehouse: str) -> Catalogue:
+def build_graph(declarations: Iterable[Declaration], warehouse: str) -> DatasetGraph:
+    """`warehouse` is the folder or URL below which DataSets have their roots."""
     declared = list(declarations)
-    for one in declared:
-        if not isinstance(one, Declaration):
-            raise InvalidDefinition(f"{one!r} is no DataSet; declare it with @dataset or one of its kin")
-    _refuse_twice(declared)
-    known = {one.datasetid: one for one in declared}
-    for one in declared:
-        _refuse_unknown_inputs(one, known)
-        _refuse_wrong_columns(one)
-    _refuse_circles(declared)
-    entries: dict[DatasetId, Entry] = {}
+    for declaration in declared:
+        if not isinstance(declaration, Declaration):
+            raise InvalidDefinition(
+                f"{declaration!r} is not a DataSet; declare it with @dataset, sql_dataset, script_dataset or "
+                f"external_dataset"
+            )
+    _refuse_repeated_names(declared)
+    known = {declaration.datasetid: declaration for declaration in declared}
+    for declaration in declared:
+        _refuse_unknown_inputs(declaration, known)
+        _refuse_wrong_columns(declaration)
+    nodes: dict[DatasetId, DatasetNode] = {}
     taken: set[int] = set()
-    for one in declared:
-        chunks_per_run = next(count for count in range(one.chunks_per_run, sys.maxsize) if count not in taken)
+    for declaration in declared:
+        chunks_per_run = next(count for count in range(declaration.chunks_per_run, sys.maxsize) if count not in taken)
         taken.add(chunks_per_run)
-        entries[one.datasetid] = _entry(one, known, warehouse, chunks_per_run)
-    return Catalogue(entries=entries)
+        nodes[declaration.datasetid] = _node(declaration, known, warehouse, chunks_per_run)
+    graph = DatasetGraph(nodes=nodes)
+    refuse_cycles(
+        inputs={job.jobid: {source.datasetid for source in job.inputs} for _, job in graph.produced},
+        outputs={job.jobid: set(job.outputs) for _, job in graph.produced},
+    )
+    return graph
 
 
-def _entry(one: Declaration, known: Mapping[DatasetId, Declaration], warehouse: str, chunks_per_run: int) -> Entry:
+def register_graph(ledger: Ledger, graph: DatasetGraph) -> None:
+    """Register all DataSets and Jobs; code is the master. A code location whose ledger is unavailable fails to load."""
+    try:
+        register(ledger, [node.dataset for node in graph.nodes.values()], [job for _, job in graph.produced])
+        for node, job in graph.produced:
+            if node.declaration.concurrency is not None:
+                throttle_first(ledger, job.jobid, node.declaration.concurrency)
+    except OpenDataFlowError as error:
+        error.add_note("The DataSets of this code location were not registered in the ledger, so it is not loaded.")
+        raise
+
+
+def registry_of(graphs: Iterable[DatasetGraph]) -> Registry:
+    """What `register_graph` would register, as a value."""
+    nodes = [node for graph in graphs for node in graph.nodes.values()]
+    return Registry(
+        datasets=tuple(Definition(dataset=node.dataset, connection=Connection()) for node in nodes),
+        jobs=tuple(node.job for node in nodes if node.job is not None),
+    )
+
+
+def _node(
+    declaration: Declaration, known: Mapping[DatasetId, Declaration], warehouse: str, chunks_per_run: int
+) -> DatasetNode:
+    default_root = f"{warehouse.rstrip('/')}/{declaration.datasetid}" if declaration.is_produced else None
     dataset = Dataset(
-        datasetid=one.datasetid,
-        location=one.root or (f"{warehouse.rstrip('/')}/{one.datasetid}" if one.is_made_here else None),
-        partitions=one.partitions,
-        schema_hash=schema_hash(one.schema) if one.schema is not None else None,
-        foreign_ready=one.foreign_ready,
-        skipped_input=one.skipped_input,
-        repeats=one.repeats,
-        timezone=one.timezone,
-        owner=one.owner,
-        domain=one.domain,
-        description=one.description,
+        datasetid=declaration.datasetid,
+        location=declaration.root or default_root,
+        partitions=declaration.partitions,
+        schema_hash=_schema_hash(declaration),
+        foreign_ready=declaration.foreign_ready,
+        skipped_input=declaration.skipped_input,
+        repeats=declaration.repeats,
+        timezone=declaration.timezone,
+        owner=declaration.owner,
+        domain=declaration.domain,
+        description=declaration.description,
     )
-    _refuse_changing_hours(one)
-    inputs = tuple(Input(datasetid=source.datasetid, mapping=_mapping(one, source, known)) for source in one.inputs)
-    job = (
-        Job(jobid=one.jobid, inputs=inputs, outputs=(one.datasetid,), policy=one.policy, environment=one.environment)
-        if one.is_made_here
-        else None
-    )
-    return Entry(declaration=one, dataset=dataset, job=job, chunks_per_run=chunks_per_run)
+    _refuse_changing_hours(declaration)
+    job = None
+    if declaration.is_produced:
+        job = Job(
+            jobid=declaration.jobid,
+            inputs=tuple(
+                Input(datasetid=source.datasetid, mapping=_mapping(declaration, source, known))
+                for source in declaration.inputs
+            ),
+            outputs=(declaration.datasetid,),
+            policy=declaration.policy,
+            environment=declaration.environment,
+        )
+    return DatasetNode(declaration=declaration, dataset=dataset, job=job, chunks_per_run=chunks_per_run)
 
 
-def _mapping(one: Declaration, source: DeclaredInput, known: Mapping[DatasetId, Declaration]) -> ChunkMapping:
-    mapping, whose = source.mapping or EQUAL, known[source.datasetid]
-    ours, theirs = one.partitions, whose.partitions
+def _schema_hash(declaration: Declaration) -> str | None:
+    if declaration.schema is None:
+        return None
+    from ..warehouse.schema import schema_hash
+
+    return schema_hash(declaration.schema)
+
+
+def _mapping(declaration: Declaration, source: DeclaredInput, known: Mapping[DatasetId, Declaration]) -> ChunkMapping:
+    mapping, other = source.mapping or EQUAL, known[source.datasetid]
+    ours, theirs = declaration.partitions, other.partitions
     if isinstance(mapping, EqualChunk) and ours is not None and theirs is not None and _kind(ours) != _kind(theirs):
         raise InvalidDefinition(
-            f"DataSet {one.datasetid} is {_kind(ours)}, its input {source.datasetid} is {_kind(theirs)}; "
-            f"say which chunks it needs: mapping={{{source.parameter!r}: within(...)}}, ALL or ListedChunks(function)"
+            f"DataSet {declaration.datasetid} is {_kind(ours)}, its input {source.datasetid} is {_kind(theirs)}; "
+            f"declare the chunks it needs: mapping={{{source.parameter!r}: within(...)}}, ALL or ListedChunks(function)"
         )
     if isinstance(mapping, ChunksWithin):
-        for of, said, declared in ((one, mapping.output, ours), (whose, mapping.input_partitions, theirs)):
-            if said != declared:
+        given = ((declaration, mapping.output, ours), (other, mapping.input_partitions, theirs))
+        for owner, stated, declared in given:
+            if stated != declared:
                 raise InvalidDefinition(
-                    f"DataSet {one.datasetid}: within(...) of its input {source.datasetid} says that {of.datasetid} "
-                    f"has {said}, but it has {declared or 'no partitions'}; give within(the partitions of "
-                    f"{one.datasetid}, the partitions of {source.datasetid})"
+                    f"DataSet {declaration.datasetid}: within(...) of its input {source.datasetid} gives "
+                    f"{owner.datasetid} the partitions {stated}, but they are {declared or 'not declared'}; write "
+                    f"within(partitions of {declaration.datasetid}, partitions of {source.datasetid})"
                 )
-        if one.timezone != whose.timezone:
+        if declaration.timezone != other.timezone:
             raise InvalidDefinition(
-                f"DataSet {one.datasetid} has times of {one.timezone}, its input {source.datasetid} of "
-                f"{whose.timezone}; within(...) needs one time zone; give both the same, or use ListedChunks(function)"
+                f"DataSet {declaration.datasetid} is in time zone {declaration.timezone}, its input "
+                f"{source.datasetid} in {other.timezone}; within(...) needs the same time zone, ListedChunks(function) "
+                f"does not"
             )
     return mapping
 
@@ -131,51 +182,43 @@ def _kind(partitions: Partitions) -> object:
     return partitions.to_json()["kind"]
 
 
-def _refuse_changing_hours(one: Declaration) -> None:
-    """Where the clock is put forward or back, an hour is missing or comes twice, and no dataid could name it."""
-    if not isinstance(one.partitions, TimePartitions) or one.partitions.kind != "hourly":
+def _refuse_changing_hours(declaration: Declaration) -> None:
+    """Where the clock is set forward or back, an hour is missing or repeated, so a dataid could be ambiguous."""
+    partitions = declaration.partitions
+    if not isinstance(partitions, TimePartitions) or partitions.kind != "hourly":
         return
-    zone, first = ZoneInfo(one.timezone), one.partitions.time_of(one.partitions.first).year
+    zone, first = ZoneInfo(declaration.timezone), partitions.time_of(partitions.first).year
     years = range(first, max(first, datetime.now(zone).year) + 1)
     if len({datetime(year, month, 1, tzinfo=zone).utcoffset() for year in years for month in range(1, 13)}) > 1:
         raise InvalidDefinition(
-            f"DataSet {one.datasetid} is hourly in {one.timezone}, where the clock changes; "
-            f"let its timezone be UTC, and convert in the function"
+            f"DataSet {declaration.datasetid} is hourly in {declaration.timezone}, which has daylight saving time; "
+            f"declare timezone='UTC', and convert in the function"
         )
 
 
-def _refuse_twice(declared: Iterable[Declaration]) -> None:
-    names: dict[str, Declaration] = {}
-    producers: dict[str, Declaration] = {}
-    for one in declared:
-        if one.datasetid in names:
-            raise InvalidDefinition(f"DataSet {one.datasetid} has two producers; rename one of them")
-        names[one.datasetid] = one
-        if one.is_made_here and producers.setdefault(one.jobid, one) is not one:
+def _refuse_repeated_names(declared: Iterable[Declaration]) -> None:
+    names: set[str] = set()
+    jobs: dict[str, Declaration] = {}
+    for declaration in declared:
+        if declaration.datasetid in names:
+            raise InvalidDefinition(f"DataSet {declaration.datasetid} is declared twice; rename one of them")
+        names.add(declaration.datasetid)
+        if declaration.is_produced and jobs.setdefault(declaration.jobid, declaration) is not declaration:
             raise InvalidDefinition(
-                f"job {one.jobid} makes both {producers[one.jobid].datasetid} and {one.datasetid}; give each a job"
+                f"job {declaration.jobid} makes both {jobs[declaration.jobid].datasetid} and {declaration.datasetid}; "
+                f"give each DataSet its own job"
             )
 
 
-def _refuse_unknown_inputs(one: Declaration, known: Mapping[DatasetId, Declaration]) -> None:
-    for source in one.inputs:
+def _refuse_unknown_inputs(declaration: Declaration, known: Mapping[DatasetId, Declaration]) -> None:
+    for source in declaration.inputs:
         if source.datasetid not in known:
             close = get_close_matches(source.datasetid, known, n=1)
             advice = f"did you mean {close[0]}?" if close else "declare it, or give the parameter a default"
             raise InvalidDefinition(
-                f"DataSet {one.datasetid} reads {source.datasetid} (parameter {source.parameter}), "
+                f"DataSet {declaration.datasetid} reads {source.datasetid} (parameter {source.parameter}), "
                 f"which is not declared; {advice}"
             )
-
-
-def _refuse_circles(declared: Iterable[Declaration]) -> None:
-    graph = {one.datasetid: [source.datasetid for source in one.inputs] for one in declared}
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        raise InvalidDefinition(
-            f"DataSets are made from themselves: {' <- '.join(error.args[1])}; take one input out of the circle"
-        ) from None
 
 
 def _refuse_wrong_columns(one: Declaration) -> None:

@@ -1,8 +1,8 @@
-"""What the check like_previous compares a chunk with.
+"""The row count that the check like_previous compares a chunk with.
 
-It is the last published version, whatever its chunk is doing now, of the nearest chunk before it that has one: in a
-run that makes several at a time, the chunk just before is often not made yet. Where there is none, or nobody knows the
-order of the chunks, it is the last version of the chunk itself.
+It belongs to the nearest earlier chunk that has a published version, whatever its status is now: a run makes several
+chunks at a time, so the chunk just before is often not there yet. Without such a chunk, or when the order of chunks is
+unknown, it is the last version of the chunk itself.
 """
 
 from __future__ import annotations
@@ -15,26 +15,23 @@ from ..model.ids import ChunkKey, DataId
 from ..model.partitions import previous_key
 from .declaration import Declaration
 
-# A chunk that lies further back says little about this one.
-_BACK = 30
+# A chunk further back says little about this one.
+_FURTHEST = 30
 
 
-def previous_rows(ledger: Ledger, declared: Declaration, dataid: DataId) -> int | None:
-    """None: there is nothing to compare with, or nobody compares."""
-    if not any(isinstance(check, LikePrevious) for check in declared.checks):
+def row_baseline(ledger: Ledger, declaration: Declaration, dataid: DataId) -> int | None:
+    """None: there is no earlier version, or no check needs it."""
+    if not any(isinstance(check, LikePrevious) for check in declaration.checks):
         return None
-    nearest = [*_before(declared, dataid), dataid]
+    candidates: list[DataId] = []
+    while len(candidates) < _FURTHEST and (
+        before := previous_key(declaration.partitions, candidates[-1] if candidates else dataid)
+    ):
+        candidates.append(before)
+    candidates.append(dataid)
     with ledger.statement() as statement:
-        rows = find(statement, [ChunkKey(datasetid=declared.datasetid, dataid=one) for one in nearest])
-        current = {one.dataid: one.manifest_id for one in rows if one.manifest_id is not None}
-        wanted = [current[one] for one in nearest if one in current][:1]
-        found = manifests(statement, wanted)
-    return found[0].row_count if found else None
-
-
-def _before(declared: Declaration, dataid: DataId) -> list[DataId]:
-    """The nearest first."""
-    found: list[DataId] = []
-    while len(found) < _BACK and (before := previous_key(declared.partitions, found[-1] if found else dataid)):
-        found.append(before)
-    return found
+        chunks = find(statement, [ChunkKey(datasetid=declaration.datasetid, dataid=dataid) for dataid in candidates])
+        current = {chunk.dataid: chunk.manifest_id for chunk in chunks if chunk.manifest_id is not None}
+        nearest = [current[dataid] for dataid in candidates if dataid in current][:1]
+        baseline = manifests(statement, nearest)
+    return baseline[0].row_count if baseline else None

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from .errors import InvalidManifest
 from .ids import DataId, DatasetId, JobId, ManifestId, is_storable
 from .verdict import InputVersion
+
+#: The location of a version whose DataSet has no root: its files are known to the program that wrote them only.
+ELSEWHERE: Final = "elsewhere"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

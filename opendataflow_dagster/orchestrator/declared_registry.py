@@ -1,4 +1,4 @@
-"""What a code location declares, as JSON, without registering it: what `odf check` and `odf apply` start.
+"""Prints what a code location declares as JSON, without registering it. `odf check` and `odf apply` start this.
 
 python -m opendataflow_dagster.orchestrator.declared_registry DEFINITIONS.PY RESULT.JSON
 """
@@ -10,44 +10,39 @@ import json
 import sys
 from pathlib import Path
 
-from ..engine.dataset_graph import Catalogue
-from ..ledger.definitions import Connection, Definition
+from ..engine.dataset_graph import DatasetGraph, registry_of
 from ..model.errors import InvalidDefinition, OpenDataFlowError
-from ..protocol.transfer import Registry, to_json
+from ..protocol.transfer import to_json
 from . import definitions
 
 
-def describe(file: Path) -> dict[str, object]:
-    """All DataSets and Jobs of a file that calls `build_definitions`."""
-    found: list[Catalogue] = []
-    definitions.only_describe = found
+def declared_registry(file: Path) -> dict[str, object]:
+    """All DataSets and Jobs of a file that calls `build_definitions`, and the declared concurrency limits."""
+    graphs: list[DatasetGraph] = []
+    definitions.collected_graphs = graphs
     sys.path.insert(0, str(file.parent))
     spec = importlib.util.spec_from_file_location("definitions", file)
     if spec is None or spec.loader is None:
         raise InvalidDefinition(f"{file} cannot be imported; give a Python file")
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
-    if not found:
-        raise InvalidDefinition(f"{file} does not call build_definitions, so there is nothing of ours in it")
-    entries = [one for catalogue in found for one in catalogue.entries.values()]
-    registry = Registry(
-        datasets=tuple(Definition(dataset=one.dataset, connection=Connection()) for one in entries),
-        jobs=tuple(one.job for one in entries if one.job is not None),
-    )
+    if not graphs:
+        raise InvalidDefinition(f"{file} does not call build_definitions, so it declares no DataSet")
     limits = {
-        one.job.jobid: one.declaration.concurrency
-        for one in entries
-        if one.job is not None and one.declaration.concurrency is not None
+        job.jobid: node.declaration.concurrency
+        for graph in graphs
+        for node, job in graph.produced
+        if node.declaration.concurrency is not None
     }
-    return {"registry": to_json(registry), "concurrency": limits}
+    return {"registry": to_json(registry_of(graphs)), "concurrency": limits}
 
 
 def main(file: str, result: str) -> int:
     try:
-        described = describe(Path(file).resolve())
+        declared = declared_registry(Path(file).resolve())
     except OpenDataFlowError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
-    Path(result).write_text(json.dumps(described), encoding="utf-8")
+    Path(result).write_text(json.dumps(declared), encoding="utf-8")
     return 0
 
 

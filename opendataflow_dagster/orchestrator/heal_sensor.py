@@ -1,128 +1,108 @@
-"""The heal sensor: restores the ledger's invariants, and lets Dagster know what the ledger knows.
+"""The heal sensor: restores the ledger's invariants, and reports to Dagster what it does not know yet.
 
-Each tick goes on where the last one stopped, so that it is cheap however many chunks there are.
+Each tick continues where the last one stopped, so its cost does not grow with the number of chunks.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from datetime import timedelta
 
 import dagster as dg
 
-from ..engine.dataset_graph import Catalogue
-from ..ledger import reports
-from ..ledger.database import Ledger
-from ..model.manifest import Manifest
+from ..engine.connections import Ledger
+from ..engine.dataset_graph import DatasetGraph
+from ..engine.orchestrator_runs import close_run, open_runs
+from ..engine.unreported import Position, find_unreported, forget_reported
 from ..protocol.heal import heal
 from . import metadata
-from .events import Materialized, Origin, orchestrator_name, write_materializations
+from .dagster_internals import EventOrigin
+from .events import ChunkMaterialized, orchestrator_name, write_events
 from .resources import LedgerResource
-from .run_status_sensors import end_badly
+from .run_config import asset_key_of
+from .run_status_sensors import is_cancelled
 from .silent_runs import SilentRuns
 
-_REPORTED_AT_ONCE = 5000
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where the last tick stopped."""
-
-    #: Versions up to here are known to Dagster, and so are chunks without one.
-    reported: int = 0
-    foreign: tuple[str, str, str] = reports.NO_FOREIGN
-
-
 def heal_sensor(
-    found: Catalogue, *, interval_seconds: int = 15, grace: timedelta = timedelta(seconds=30)
+    graph: DatasetGraph, *, interval_seconds: int = 15, grace: timedelta = timedelta(seconds=30)
 ) -> dg.SensorDefinition:
-    """`grace`: a run tells of what it made within a second or two; what is older and unknown, nobody else will tell."""
+    """`grace`: a run reports its versions within seconds; older ones that are unknown are reported here."""
 
-    silent = SilentRuns(found)
+    silent_runs = SilentRuns(graph)
 
     @dg.sensor(
         name="heal",
         minimum_interval_seconds=interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Expired leases, retries, dead runs; chunks that Dagster does not know.",
+        description="Handles expired leases, retries and dead runs, and reports chunks that Dagster does not know.",
     )
-    def heal_all(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SensorResult:
+    def evaluate(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SensorResult:
         store = ledger.ledger
-        known = json.loads(context.cursor or "{}")
-        place = Place(**{name: known[name] for name in ("reported", "foreign") if name in known})
+        cursor = json.loads(context.cursor or "{}")
+        position = Position(**{name: cursor[name] for name in ("reported", "foreign") if name in cursor})
         healed = heal(store)
-        ended = silent.end(context, store)
-        dead = _release_dead_runs(context.instance, store, found)
-        place, told = _tell_dagster(context.instance, store, found, place, grace)
-        done = f"{healed}; silent runs: {ended} ended; dead runs: {dead} chunks; told to Dagster: {told}"
-        return dg.SensorResult(skip_reason=done, cursor=json.dumps(asdict(place)))
+        ended = silent_runs.end(context, store)
+        dead = _close_dead_runs(context.instance, store, graph)
+        position, reported = _report(context.instance, store, graph, position, grace)
+        summary = f"{healed}; silent runs: {ended} ended; dead runs: {dead} chunks; reported to Dagster: {reported}"
+        return dg.SensorResult(skip_reason=summary, cursor=json.dumps(asdict(position)))
 
-    return heal_all
+    return evaluate
 
 
-def _release_dead_runs(instance: dg.DagsterInstance, ledger: Ledger, found: Catalogue) -> int:
-    """Runs that Dagster knows to be over, and that never said so here."""
-    with ledger.statement() as statement:
-        begun = reports.open_runs(statement, [job.jobid for _, job in found.made])
+def _close_dead_runs(instance: dg.DagsterInstance, ledger: Ledger, graph: DatasetGraph) -> int:
+    """Close runs that ended in Dagster but not in the ledger; how many chunks they held."""
+    begun = open_runs(ledger, [job.jobid for _, job in graph.produced])
     if not begun:
         return 0
-    ended = dg.RunsFilter(run_ids=[one.external_id for one in begun], statuses=list(_ENDED))
-    over = {one.run_id: one for one in instance.get_runs(ended)}
-    return sum(end_badly(ledger, one.run_id, over[one.external_id]) for one in begun if one.external_id in over)
-
-
-def _tell_dagster(
-    instance: dg.DagsterInstance, ledger: Ledger, found: Catalogue, place: Place, grace: timedelta
-) -> tuple[Place, int]:
-    name, after = orchestrator_name(instance), place.reported
-    with ledger.statement() as statement:
-        versions = reports.unreported(statement, name, after=after, grace=grace, count=_REPORTED_AT_ONCE)
-        foreign = reports.unreported_foreign(
-            statement, list(found.entries), after=place.foreign, grace=grace, count=_REPORTED_AT_ONCE
-        )
-        unknown = [one.manifest for one in versions if one.news and one.manifest.datasetid in found.entries]
-        how = reports.how_made(statement, [one.manifest_id for one in unknown])
-    news = [_version(found, one, how.get(one.manifest_id)) for one in unknown]
-    news += [
-        Materialized(
-            asset_key=found.entries[one.key.datasetid].asset_key,
-            dataid=one.key.dataid,
-            metadata=metadata.of_foreign(
-                f"made READY by {one.jobid} at {one.modified:%Y-%m-%d %H:%M:%S}, without a version"
-            ),
-        )
-        for one in foreign
-    ]
-    _report(instance, ledger, found, news)
-    for one in versions:
-        if not one.settled:
-            break
-        after = one.manifest.manifest_id
-    if after > place.reported:
-        with ledger.statement() as statement:
-            reports.forget(statement, name, after)
-    return replace(place, reported=after, foreign=foreign[-1].place if foreign else place.foreign), len(news)
-
-
-def _version(found: Catalogue, manifest: Manifest, how: reports.HowMade | None) -> Materialized:
-    return Materialized(
-        asset_key=found.entries[manifest.datasetid].asset_key,
-        dataid=manifest.dataid,
-        metadata=metadata.of_manifest(manifest, how, f"published by job {manifest.jobid}; reported by heal"),
-        manifest_id=manifest.manifest_id,
+    over = dg.RunsFilter(run_ids=[run.external_id for run in begun], statuses=list(_ENDED))
+    ended = {run.run_id: run for run in instance.get_runs(over)}
+    return sum(
+        close_run(ledger, run.run_id, run.external_id, cancelled=is_cancelled(ended[run.external_id]))
+        for run in begun
+        if run.external_id in ended
     )
 
 
-def _report(instance: dg.DagsterInstance, ledger: Ledger, found: Catalogue, news: Sequence[Materialized]) -> None:
-    by_asset: dict[dg.AssetKey, list[Materialized]] = {}
-    for one in news:
-        by_asset.setdefault(one.asset_key, []).append(one)
-    for entry in found.entries.values():
-        batch = by_asset.get(entry.asset_key, [])
-        if batch and entry.dataset.partitions is None:
+def _report(
+    instance: dg.DagsterInstance, ledger: Ledger, graph: DatasetGraph, position: Position, grace: timedelta
+) -> tuple[Position, int]:
+    name = orchestrator_name(instance)
+    unreported = find_unreported(ledger, name, list(graph.nodes), position, grace)
+    events = [
+        ChunkMaterialized(
+            asset_key=asset_key_of(graph.nodes[manifest.datasetid]),
+            dataid=manifest.dataid,
+            metadata=metadata.of_manifest(
+                manifest,
+                unreported.how_made.get(manifest.manifest_id),
+                f"published by job {manifest.jobid}; reported by heal",
+            ),
+            manifest_id=manifest.manifest_id,
+        )
+        for manifest in unreported.versions
+    ]
+    events += [
+        ChunkMaterialized(
+            asset_key=asset_key_of(graph.nodes[foreign.key.datasetid]),
+            dataid=foreign.key.dataid,
+            metadata=metadata.of_foreign(
+                f"made READY by {foreign.jobid} at {foreign.modified:%Y-%m-%d %H:%M:%S}, without a version"
+            ),
+        )
+        for foreign in unreported.foreign
+    ]
+    for node in graph.nodes.values():
+        of_node = [event for event in events if event.asset_key == asset_key_of(node)]
+        if of_node and node.dataset.partitions is None:
             # Dagster must know a dynamic partition before it shows it.
-            instance.add_dynamic_partitions(entry.dataset.datasetid, [one.dataid for one in batch])
-        write_materializations(instance, ledger, batch, Origin())
+            instance.add_dynamic_partitions(node.dataset.datasetid, [event.dataid for event in of_node])
+        write_events(instance, ledger, of_node, EventOrigin())
+    following = unreported.next_position
+    if following.reported > position.reported:
+        forget_reported(ledger, name, following)
+    return following, len(events)

@@ -1,74 +1,49 @@
-"""A run says every few seconds that it lives; one of which nothing is heard for minutes is over.
+"""Ends started runs that have sent no heartbeat for minutes.
 
-A machine that goes down takes its runs along. Dagster's own launcher knows no health check, and would take them for
-started for ever: their chunks spoken for, and their places taken among the runs that may work at once.
+A machine that goes down takes its runs with it. Dagster's default launcher has no health check, so they would count as
+started forever, with their chunks assigned and their places in the run queue taken.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from time import monotonic, time
 from typing import Final
 
 import dagster as dg
 
-from ..engine.dataset_graph import Catalogue
-from ..ledger.database import Ledger
-from ..ledger.reports import Silence, silence
-from ..model.ids import RunId
-from ..protocol.job_run import be_heard
+from ..engine.connections import Ledger
+from ..engine.dataset_graph import DatasetGraph
+from ..engine.orchestrator_runs import silence
+from .run_config import asset_key_of
 
-_EVERY_SECONDS: Final = 5.0
-#: A run that was not heard of for so long is suspected, and over when it stays silent for as long again: longer than a
-#: step takes to start, a run to say that it has ended, or one that lost the database to speak when it is back.
+#: After this time without a heartbeat a run is suspected, and after as long again it is ended. That is longer than a
+#: step takes to start, a run to record its end, or a run to come back after a database outage.
 SILENCE_SECONDS: Final = 60.0
 
 
-@contextmanager
-def heard_of(ledger: Ledger, run_id: RunId) -> Iterator[None]:
-    """While the block runs, the ledger hears of it."""
-    over = threading.Event()
-
-    def say() -> None:
-        while not over.wait(_EVERY_SECONDS):
-            # Whatever it was, the next time may be better; and nobody must die of it.
-            with suppress(Exception):
-                be_heard(ledger, run_id)
-
-    thread = threading.Thread(target=say, name="odf-heard-of", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(timeout=10)
-
-
 class SilentRuns:
-    """Ends started runs of which nothing is heard. What it suspects it only remembers: a new process begins anew."""
+    """Suspicions are kept in memory only, so a new process starts over."""
 
-    def __init__(self, found: Catalogue) -> None:
-        self._assets = {job.jobid: one.asset_key for one, job in found.made}
-        #: Since when each is suspected, and when it looked last, by a clock that stands still while the machine sleeps.
+    def __init__(self, graph: DatasetGraph) -> None:
+        self._assets = {job.jobid: asset_key_of(node) for node, job in graph.produced}
+        #: Since when each run is suspected, and when they were last checked, by a clock that stops in suspend.
         self._since: dict[str, float] = {}
-        self._looked = 0.0
+        self._checked = 0.0
 
     def end(self, context: dg.SensorEvaluationContext, ledger: Ledger) -> int:
-        """How many it has ended."""
+        """How many runs were ended."""
         now, ended = monotonic(), 0
-        if now - self._looked > SILENCE_SECONDS:
-            self._since.clear()  # nobody could look, and perhaps nobody could speak: the database was away
-        self._looked = now
-        self._since = {one: self._since.get(one, now) for one in self._silent(context, ledger)}
-        for one, since in self._since.items():
-            run = context.instance.get_run_by_id(one) if now - since >= SILENCE_SECONDS else None
+        if now - self._checked > SILENCE_SECONDS:
+            self._since.clear()  # the sensor was stopped, or the database was down for the runs too
+        self._checked = now
+        self._since = {run_id: self._since.get(run_id, now) for run_id in self._silent(context, ledger)}
+        for run_id, since in self._since.items():
+            run = context.instance.get_run_by_id(run_id) if now - since >= SILENCE_SECONDS else None
             if run is not None and run.status == dg.DagsterRunStatus.STARTED:
                 context.instance.report_run_failed(
                     run,
-                    f"Nothing was heard of this run for {2 * SILENCE_SECONDS:.0f} seconds: its process or its machine "
-                    f"is gone. What it held runs again.",
+                    f"This run has sent no heartbeat for {2 * SILENCE_SECONDS:.0f} seconds: its process or its machine "
+                    f"is gone. Its chunks run again.",
                 )
                 ended += 1
         return ended
@@ -76,34 +51,35 @@ class SilentRuns:
     def _silent(self, context: dg.SensorEvaluationContext, ledger: Ledger) -> list[str]:
         records = context.instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
         started = {
-            one.dagster_run.run_id: one.dagster_run
-            for one in records
-            if one.start_time is not None
-            and time() - one.start_time > SILENCE_SECONDS
-            and self._made_by(one.dagster_run)
+            record.dagster_run.run_id: record.dagster_run
+            for record in records
+            if record.start_time is not None
+            and time() - record.start_time > SILENCE_SECONDS
+            and self._assets_of(record.dagster_run)
         }
         if not started:
             return []
-        with ledger.statement() as statement:
-            heard = silence(statement, list(started))
-        return [one for one, run in started.items() if self._is_silent(context, run, heard.get(one))]
+        silences = silence(ledger, list(started))
+        suspects: list[str] = []
+        for run_id, run in started.items():
+            # Asset checks are separate steps, which may run for any time before, between and after ours.
+            has_checks = _has_checks(context, self._assets_of(run))
+            if (heard := silences.get(run_id)) is None:
+                is_silent = _is_of_location(context, run) and not has_checks
+            else:
+                is_silent = heard.seconds > SILENCE_SECONDS and (heard.works or not has_checks)
+            if is_silent:
+                suspects.append(run_id)
+        return suspects
 
-    def _is_silent(self, context: dg.SensorEvaluationContext, run: dg.DagsterRun, heard: Silence | None) -> bool:
-        # Before our steps, between them and after them, checks of its own may work for as long as they like.
-        may_be_silent = _has_checks(context, self._made_by(run))
-        if heard is None:
-            return _is_of(context, run) and not may_be_silent
-        return heard.seconds > SILENCE_SECONDS and (heard.works or not may_be_silent)
-
-    def _made_by(self, run: dg.DagsterRun) -> set[dg.AssetKey]:
-        """Our assets, if it makes them and nothing else; a run of which we know only a part may be silent for good
-        reasons."""
-        made = run.asset_selection or {one for jobid, one in self._assets.items() if jobid == run.job_name}
-        return set(made) if made <= set(self._assets.values()) else set()
+    def _assets_of(self, run: dg.DagsterRun) -> set[dg.AssetKey]:
+        """The assets that the run makes, if all are DataSets. The steps of other assets send no heartbeat."""
+        assets = run.asset_selection or {key for jobid, key in self._assets.items() if jobid == run.job_name}
+        return set(assets) if assets <= set(self._assets.values()) else set()
 
 
-def _is_of(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
-    """Was it started for this code location? Of those that have not begun anything the ledger does not know it."""
+def _is_of_location(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
+    """Was the run started for this code location? The ledger does not know runs that have not begun."""
     mine, origin = context.code_location_origin, run.remote_job_origin
     if mine is None or origin is None:
         return False
@@ -111,6 +87,5 @@ def _is_of(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
 
 
 def _has_checks(context: dg.SensorEvaluationContext, assets: set[dg.AssetKey]) -> bool:
-    """Checks of Dagster, which somebody has put on these assets, are steps of their own."""
     location = context.repository_def
-    return location is None or any(one.asset_key in assets for one in location.asset_graph.asset_check_keys)
+    return location is None or any(check.asset_key in assets for check in location.asset_graph.asset_check_keys)

@@ -37,7 +37,7 @@ from opendataflow_dagster import (
     weekly,
     within,
 )
-from opendataflow_dagster.engine.dataset_graph import catalogue
+from opendataflow_dagster.engine.dataset_graph import build_graph
 from opendataflow_dagster.engine.declaration import Declaration
 from opendataflow_dagster.engine.options import Options
 from opendataflow_dagster.model.checks import Check
@@ -68,7 +68,7 @@ def test_a_declared_function_is_still_the_plain_function(spark: SparkSession) ->
 
 
 def test_inputs_come_from_parameters_and_the_rest_from_the_declaration() -> None:
-    entry = catalogue([raw, tidy], "/lake").entries[tidy.datasetid]
+    entry = build_graph([raw, tidy], "/lake").nodes[tidy.datasetid]
 
     assert entry.job is not None
     assert [(one.datasetid, one.mapping) for one in entry.job.inputs] == [("raw", EQUAL)]
@@ -87,7 +87,7 @@ def test_every_dataset_has_a_backfill_policy_of_its_own() -> None:
     """Datasets with equal policies would share a run, where a failed chunk holds back the others' good ones."""
     declared = [dataset(f"d{number}", chunks_per_run=1000 - number % 2)(lambda: None) for number in range(6)]
 
-    policies = [one.chunks_per_run for one in catalogue(declared, "/lake").entries.values()]
+    policies = [one.chunks_per_run for one in build_graph(declared, "/lake").nodes.values()]
 
     assert len(set(policies)) == len(policies)
 
@@ -261,7 +261,7 @@ def test_a_mistake_is_found_when_definitions_load_and_names_the_thing(mistake: s
     make, said = MISTAKES[mistake]
 
     with pytest.raises(InvalidDefinition, match=said):
-        catalogue(make(), "/lake")
+        build_graph(make(), "/lake")
 
 
 def test_a_sql_file_gives_its_name_and_its_tables_are_the_inputs(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import InvalidManifest, NoGo
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import ALL, ListedChunks, Policy, within
-from opendataflow_dagster.model.manifest import CheckResult, NewManifest
+from opendataflow_dagster.model.manifest import ELSEWHERE, CheckResult, NewManifest
 from opendataflow_dagster.model.partitions import daily, hourly
 from opendataflow_dagster.model.verdict import CODES, Answer, Code, Question, Verdict
 from opendataflow_dagster.protocol.announce import announce
@@ -30,7 +30,6 @@ from opendataflow_dagster.protocol.publish import Made, publish, publish_many
 from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.resubmit import resubmit
-from opendataflow_dagster.scripts.run_script import ELSEWHERE
 from tests.factories import Flow, job, key
 from tests.invariants import assert_invariants
 

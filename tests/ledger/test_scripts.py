@@ -30,8 +30,8 @@ from opendataflow_dagster.model.paths import path_part
 from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.throttle import pause, resume, throttle
 from opendataflow_dagster.scripts.environment import provision
-from opendataflow_dagster.scripts.run_job import run_next
-from opendataflow_dagster.scripts.run_script import Limits, log_path
+from opendataflow_dagster.scripts.program import Limits, log_path
+from opendataflow_dagster.scripts.runner import run_next
 from opendataflow_dagster.secrets.cipher import encrypt, encrypt_as_upstream
 from tests.factories import Flow, key
 from tests.scripts import Shop
