@@ -130,19 +130,19 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
         lambda: [dataset("made", mapping={"x": "all"})(lambda x: x)],  # type: ignore[dict-item]
         "the mapping of x is 'all'; give EQUAL, ALL",
     ),
-    "cycle": (circle, "made from themselves: "),
-    "two producers": (lambda: [raw, dataset("raw")(lambda: None)], "DataSet raw has two producers"),
+    "cycle": (circle, "depend on themselves: "),
+    "two producers": (lambda: [raw, dataset("raw")(lambda: None)], "DataSet raw is declared twice"),
     "two datasets of one job": (
         lambda: [dataset("a", job="j")(lambda: None), dataset("b", job="j")(lambda: None)],
         "job j makes both a and b",
     ),
     "another kind of partitions": (
         lambda: [raw, dataset("made", partitions=MONTHS)(tidy.function or (lambda: None))],
-        "made is monthly, its input raw is daily; say which chunks it needs",
+        "made is monthly, its input raw is daily; declare the chunks it needs",
     ),
     "the equal chunk of another kind": (
         lambda: [raw, dataset("made", partitions=MONTHS, mapping={"raw": EQUAL})(lambda raw: raw)],
-        "made is monthly, its input raw is daily; say which chunks it needs",
+        "made is monthly, its input raw is daily; declare the chunks it needs",
     ),
     "within, swapped": (
         lambda: [raw, dataset("made", partitions=MONTHS, mapping={"raw": within(YEAR, MONTHS)})(lambda raw: raw)],
@@ -153,11 +153,11 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
             external_dataset("hours", partitions=hourly("2024-01-01-00:00")),
             dataset("made", partitions=MONTHS, mapping={"hours": within(MONTHS, YEAR)})(lambda hours: hours),
         ],
-        "input hours says that hours has daily from 2024-01-01 to 2024-12-31, but it has hourly from 2024-01-01-00:00;",
+        "hours gives hours the partitions daily from 2024-01-01 to 2024-12-31, but they are hourly from 2024-01-01-00",
     ),
     "within, of other chunks of the output": (
         lambda: [raw, dataset("made", partitions=YEAR, mapping={"raw": within(MONTHS, YEAR)})(lambda raw: raw)],
-        "says that made has monthly from 2024-01-01, but it has daily",
+        "gives made the partitions monthly from 2024-01-01, but they are daily",
     ),
     "within, in another time zone": (
         lambda: [
@@ -166,11 +166,11 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
                 lambda raw: raw
             ),
         ],
-        "made has times of Asia/Tokyo, its input raw of UTC",
+        "made is in time zone Asia/Tokyo, its input raw in UTC",
     ),
     "hours of a clock that changes": (
         lambda: [dataset("made", partitions=hourly("2024-01-01-00:00"), timezone="America/New_York")(lambda: None)],
-        "made is hourly in America/New_York, where the clock changes; let its timezone be UTC",
+        "made is hourly in America/New_York, which has daylight saving time; declare timezone='UTC'",
     ),
     "a misspelt option": (
         lambda: [dataset("made", partition=YEAR)(lambda: None)],  # type: ignore[call-arg]
@@ -186,7 +186,7 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     ),
     "an option that there is not": (
         lambda: [dataset("made", xyzzy=1)(lambda: None)],  # type: ignore[call-arg]
-        "made: there is no option xyzzy; there are inputs, mapping",
+        "made: there is no option xyzzy; the options are inputs, mapping",
     ),
     **{
         f"{option} is {value!r}": (partial(said_wrong, option, value), f"made: {option} is .*; give {wanted}")
@@ -221,7 +221,7 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     ),
     "an external name that Dagster cannot have": (
         lambda: [external_dataset("a b")],
-        "external DataSet 'a b' cannot be an asset",
+        "external DataSet 'a b' cannot be a Dagster asset",
     ),
     "a check of a column that there is not": (
         lambda: [with_schema(not_null("nome"))],
@@ -234,10 +234,10 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     ),
     "a check twice": (lambda: [with_schema(row_count(1), row_count(2))], "declares the check row_count twice"),
     "a generator": (lambda: [dataset("made")(generator)], "yields or awaits"),
-    "any number of inputs": (lambda: [dataset("made")(lambda *frames: None)], "name every input for itself"),
-    "a name that Dagster cannot have": (lambda: [dataset("a b")(lambda: None)], "use letters, digits and _ alone"),
+    "any number of inputs": (lambda: [dataset("made")(lambda *frames: None)], "use one parameter per input"),
+    "a name that Dagster cannot have": (lambda: [dataset("a b")(lambda: None)], "use letters, digits and _ only"),
     "without parentheses": (lambda: [dataset(lambda: None)], "write @dataset()"),  # type: ignore[arg-type,list-item]
-    "no declaration": (lambda: [lambda: None], "is no DataSet"),  # type: ignore[list-item]
+    "no declaration": (lambda: [lambda: None], "is not a DataSet"),  # type: ignore[list-item]
     "sql on a path": (
         lambda: [sql_dataset("select * from parquet.`/tmp/x`", "made")],
         "is a path, a function or a table",
@@ -248,11 +248,11 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
         "reads rav .*did you mean raw",
     ),
     "sql of another catalog": (lambda: [sql_dataset("select * from hive.raw", "made")], "is a path, a function or a"),
-    "sql that is no query": (lambda: [sql_dataset("drop table raw", "made")], "is not one query"),
-    "sql that cannot be read": (lambda: [sql_dataset("select from from", "made")], "cannot be read"),
+    "sql that is no query": (lambda: [sql_dataset("drop table raw", "made")], "is not a single query"),
+    "sql that cannot be read": (lambda: [sql_dataset("select from from", "made")], "cannot be parsed"),
     "a script that there is not": (lambda: [script_dataset("nowhere.sh")], "there is no script nowhere.sh"),
-    "a script that may not run": (lambda: [script_dataset(__file__)], "may not be executed; run: chmod"),
-    "sql file that there is not": (lambda: [sql_dataset("nowhere.sql")], "there is no file nowhere.sql"),
+    "a script that may not run": (lambda: [script_dataset(__file__)], "is not executable; run: chmod"),
+    "sql file that there is not": (lambda: [sql_dataset("nowhere.sql")], "there is no SQL file nowhere.sql"),
 }
 
 

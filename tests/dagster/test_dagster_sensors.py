@@ -119,10 +119,10 @@ def test_what_a_queued_run_has_is_not_started_again(project: Project) -> None:
 
     again = tick(project)
     assert again.run_requests == []
-    assert "2 chunks can run, and a run or a backfill has them already" in (again.skip_message or "")
+    assert "raw: 2 runnable, already assigned to a run or a backfill" in (again.skip_message or "")
 
     plan_days(project, 3)
-    assert "1 chunks can run, and a run that works takes them along" in (tick(project).skip_message or "")
+    assert "raw: 1 runnable, left to a running run" in (tick(project).skip_message or "")
     project.flow.type("update dataflow.runnable set since = now() - interval '5 minutes'")
     (more,) = tick(project).run_requests or ()
     assert dataids_in(more.run_config) == {day(3)}
@@ -142,11 +142,11 @@ def test_a_paused_or_full_job_starts_nothing_and_the_tick_says_why(project: Proj
     plan_days(project, 1, 2)
 
     pause(project.flow.ledger, "raw", by="operator", reason="the source is down")
-    assert "2 chunks can run, but the job is paused" in (tick(project).skip_message or "")
+    assert "raw: 2 runnable, but the job is paused" in (tick(project).skip_message or "")
     resume(project.flow.ledger, "raw", by="operator")
     throttle(project.flow.ledger, "raw", 1, by="operator")
     claim(project.flow.ledger, "raw", day(1))
-    assert "1 are RUNNING, and its concurrency is 1" in (tick(project).skip_message or "")
+    assert "the job is at its concurrency limit (1 of 1 running)" in (tick(project).skip_message or "")
     throttle(project.flow.ledger, "raw", 2, by="operator")
     assert len(tick(project).run_requests or ()) == 1
 
@@ -162,8 +162,8 @@ def test_the_skip_reason_says_what_blocks(project: Project) -> None:
     said = tick(project).skip_message or ""
 
     assert "INVALID_PATH" in refused.said
-    assert f"raw: 1 FAILED, such as {day(1)} (no such mount)" in said
-    assert f"tidy: 1 INVALID_PATH, such as {day(2)}" in said
+    assert f"raw: 1 FAILED, e.g. {day(1)} (no such mount)" in said
+    assert f"tidy: 1 INVALID_PATH, e.g. {day(2)}" in said
 
 
 def test_dynamic_chunks_are_made_known_to_dagster_before_they_run(project: Project) -> None:
@@ -228,11 +228,11 @@ def test_ready_chunks_that_dagster_does_not_know_are_reported_to_it_once(project
     assert [one for one, _ in project.materializations("raw")] == [day(2), day(1)]
     assert all("| SAFE | yes |" in str(told["answers"]) for _, told in project.materializations("raw"))
     assert [one for one, _ in project.materializations("landing")] == [day(3)]
-    assert "told to Dagster: 3" in (first.skip_message or "")
-    assert "told to Dagster: 0" in (second.skip_message or "")
+    assert "reported to Dagster: 3" in (first.skip_message or "")
+    assert "reported to Dagster: 0" in (second.skip_message or "")
     project.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s", day(1))
     project.flow.produce("raw", day(1))
-    assert "told to Dagster: 1" in (heal(project, second.cursor).skip_message or "")
+    assert "reported to Dagster: 1" in (heal(project, second.cursor).skip_message or "")
 
 
 def test_what_a_run_has_told_is_not_told_again(project: Project) -> None:
@@ -243,7 +243,7 @@ def test_what_a_run_has_told_is_not_told_again(project: Project) -> None:
     project.build(made)
     project.launch("made", day(1))
 
-    assert "told to Dagster: 0" in (heal(project).skip_message or "")
+    assert "reported to Dagster: 0" in (heal(project).skip_message or "")
     assert len(project.materializations("made")) == 1
 
 
@@ -269,7 +269,7 @@ def test_a_root_that_is_not_mounted_changes_no_chunk_and_fails_the_tick(project:
     project.flow.produce("raw", day(1))
     (project.flow.root / "raw").rename(project.flow.root / "elsewhere")
 
-    with pytest.raises(dg.Failure, match=r"1 versions are there: the root .*/raw of raw: it is not there"):
+    with pytest.raises(dg.Failure, match=r"1 versions could not be checked: the root .*/raw of raw: it is not there"):
         tick(project, files_sensor(graph_of(project)))
 
     assert project.flow.status(f"raw/{day(1)}") == "READY"
@@ -286,7 +286,7 @@ def test_a_store_that_cannot_be_asked_changes_no_chunk_and_fails_the_tick(projec
     shutil.rmtree(folder)
     folder.write_text("no folder")
 
-    with pytest.raises(dg.Failure, match="cannot be looked into"):
+    with pytest.raises(dg.Failure, match="cannot be read"):
         tick(project, files_sensor(graph_of(project)))
 
     assert project.flow.status(f"raw/{day(1)}") == "READY"
@@ -517,11 +517,11 @@ def test_a_mapping_that_raises_fails_its_tick_and_holds_back_no_other_dataset(pr
     bad = dataset("bad", partitions=DAYS, inputs={"raw": source}, mapping={"raw": ListedChunks(broken)})(consume)
     project.build(bad, source)
 
-    with pytest.raises(dg.Failure, match="chunks of 1 Jobs could not be planned: bad: ValueError: nobody knows"):
+    with pytest.raises(dg.Failure, match="the chunks of 1 jobs could not be planned: bad: ValueError: nobody knows"):
         tick(project, planning_sensor(graph_of(project)))
 
     assert project.flow.status("days/2024-01-03") == "PENDING"
-    assert "told to Dagster: 0" in (heal(project).skip_message or "")
+    assert "reported to Dagster: 0" in (heal(project).skip_message or "")
 
 
 def test_a_day_is_planned_when_it_is_over_in_the_time_zone_of_its_dataset(project: Project) -> None:

@@ -386,7 +386,7 @@ def test_a_script_that_takes_too_long_and_ignores_sigterm_is_killed_after_the_gr
         shop.script("trap '' TERM; echo stubborn; while :; do sleep 0.1; done"), limits=Limits(grace=0.3, timeout=0.3)
     )
     assert run_next(shop.flow.ledger, order).exit_code == ScriptFailed.exit_code
-    assert (shop.flow.chunk("raw/1").reason or "").startswith("it did not end within 0.3 s: stubborn")
+    assert (shop.flow.chunk("raw/1").reason or "").startswith("timed out after 0.3 s: stubborn")
 
 
 def test_the_lease_is_renewed_while_a_script_runs(shop: Shop) -> None:
@@ -469,7 +469,7 @@ def test_a_script_that_leaves_nothing_in_its_place_has_failed(shop: Shop) -> Non
     (load,) = shop.flow.register("load: -> raw")
     shop.flow.plan(load, ["1"])
     assert shop.run(shop.script("true")).exit_code == ScriptFailed.exit_code
-    assert "left nothing for raw in" in (shop.flow.chunk("raw/1").reason or "")
+    assert "wrote nothing for raw to" in (shop.flow.chunk("raw/1").reason or "")
 
 
 # ---- which chunk, and what a scheduler is told
@@ -492,7 +492,7 @@ def test_attempts_exceeded_is_2_and_a_resubmit_makes_it_0(shop: Shop) -> None:
     report = shop.run(failing, everything=True)
     assert report.exit_code == 2
     assert report.nothing is not None
-    assert "1 failed too often, as 1; see why (odf why load)" in report.nothing.sentence
+    assert "1 exhausted their retries, e.g. 1; see odf why load" in report.nothing.sentence
     shop.flow.type("update dataflow.datastatus set status = 'RESUBMIT'")
     assert shop.run(shop.script("true")).exit_code == 0
 
@@ -512,7 +512,7 @@ def test_a_paused_job_is_3_and_a_full_one_is_1_and_neither_is_a_run(shop: Shop) 
     report = shop.run(shop.script("true"))
     assert report.exit_code == 1
     assert report.nothing is not None
-    assert report.nothing.sentence == "job load runs 1 chunks, as many as it may; wait"
+    assert report.nothing.sentence == "job load is at its concurrency limit (1 running); retry later"
     assert shop.flow.psql.execute("select from dataflow.job_run").rowcount == 0
 
 
