@@ -221,12 +221,12 @@ def _refuse_unknown_inputs(declaration: Declaration, known: Mapping[DatasetId, D
             )
 
 
-def _refuse_wrong_columns(one: Declaration) -> None:
+def _refuse_wrong_columns(declaration: Declaration) -> None:
     """What a schema lets us know before anything runs."""
-    if one.schema is None:
+    if declaration.schema is None:
         return
-    types = {column.name: column.dataType.simpleString() for column in one.schema.fields}
-    for check in one.checks:
+    types = {column.name: column.dataType.simpleString() for column in declaration.schema.fields}
+    for check in declaration.checks:
         match check:
             case NotNull(columns=columns) | Unique(columns=columns):
                 used = columns
@@ -236,16 +236,16 @@ def _refuse_wrong_columns(one: Declaration) -> None:
                 continue
         if unknown := [name for name in used if name not in types]:
             raise InvalidDefinition(
-                f"DataSet {one.datasetid}: the check {check.name} asks for {', '.join(unknown)}, "
+                f"DataSet {declaration.datasetid}: the check {check.name} asks for {', '.join(unknown)}, "
                 f"which its schema does not have; it has {', '.join(types)}"
             )
         if isinstance(check, Matches) and types[check.column] != "string":
             raise InvalidDefinition(
-                f"DataSet {one.datasetid}: the check {check.name} needs text, "
+                f"DataSet {declaration.datasetid}: the check {check.name} needs text, "
                 f"but {check.column} is {types[check.column]}"
             )
         if isinstance(check, Fresh) and not types[check.column].startswith(("timestamp", "date")):
             raise InvalidDefinition(
-                f"DataSet {one.datasetid}: the check {check.name} needs a time, "
+                f"DataSet {declaration.datasetid}: the check {check.name} needs a time, "
                 f"but {check.column} is {types[check.column]}"
             )

@@ -39,7 +39,7 @@ class Silence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Published:
+class PublishedVersion:
     """A version in the order of publication."""
 
     manifest: Manifest
@@ -100,9 +100,9 @@ def runs_of(transaction: Transaction, external_id: str) -> list[RunId]:
 
 def unreported(
     transaction: Transaction, orchestrator: str, *, after: int, grace: timedelta, count: int
-) -> list[Published]:
+) -> list[PublishedVersion]:
     found = transaction.rows("unreported", orchestrator=orchestrator, after=after, grace=grace, count=count)
-    return [Published(manifest=rows.manifest(row), news=row["news"], settled=row["settled"]) for row in found]
+    return [PublishedVersion(manifest=rows.manifest(row), news=row["news"], settled=row["settled"]) for row in found]
 
 
 def how_made(transaction: Transaction, manifest_ids: Sequence[ManifestId]) -> dict[ManifestId, HowMade]:

@@ -166,7 +166,7 @@ def test_different_names_are_different_parts_of_a_path() -> None:
         ("insert into dataflow.job values ('load', 'dataid', null, 'x', now())", "item dataid and the chunk"),
         (
             "insert into dataflow.job values ('load', 'BASH_ENV', null, '$(id)', now())",
-            "which a shell or the loader runs",
+            "which a shell or the loader executes",
         ),
         ("update dataflow.dataset set hostname = repeat('x', 1000000)", "1,000,014 bytes"),
         (
@@ -192,14 +192,14 @@ def test_a_password_with_a_nul_is_an_error_that_does_not_show_it(shop: Shop) -> 
     shop.flow.type("update dataflow.dataset set encryptedpass=%s", encrypt(PASSPHRASE, "hush\0hush", "raw"))
     with pytest.raises(InvalidDefinition) as refused:
         shop.run(shop.script("true"))
-    assert "NUL character in what becomes raw_password" in str(refused.value)
+    assert "the value of raw_password from DataSet raw contains a NUL character" in str(refused.value)
     assert "hush" not in str(refused.value)
     assert shop.flow.status("raw/1") == "PENDING"
 
 
 def test_two_datasets_whose_names_are_one_in_a_shell_are_an_error(shop: Shop) -> None:
     shop.register("load: -> raw-data, raw.data")
-    with pytest.raises(InvalidDefinition, match=r"DataSet raw\.data and DataSet raw-data both give"):
+    with pytest.raises(InvalidDefinition, match=r"DataSet raw\.data and DataSet raw-data both set"):
         provision(shop.flow.ledger, "load")
 
 
@@ -277,7 +277,7 @@ def test_a_disk_that_takes_no_log_does_not_fail_the_work(shop: Shop) -> None:
     shop.register("load: -> raw")
     shop.home.write_text("a file where the folder should be")
     assert shop.run(shop.script("echo hello")).exit_code == 0
-    assert b"the output is not kept any more" in shop.shown
+    assert b"the output is no longer logged" in shop.shown
     assert shop.flow.status("raw/1") == "READY"
 
 
