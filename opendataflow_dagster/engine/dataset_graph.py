@@ -44,22 +44,14 @@ class DatasetNode:
 @dataclass(frozen=True, kw_only=True)
 class DatasetGraph:
     nodes: Mapping[DatasetId, DatasetNode]
+    schemas: Mapping[DatasetId, StructType]
+    #: How to read chunks that have no manifest.
+    foreign: Mapping[DatasetId, ReadForeign]
 
     @property
     def produced(self) -> list[tuple[DatasetNode, Job]]:
         """The DataSets that this project makes."""
         return [(node, node.job) for node in self.nodes.values() if node.job is not None]
-
-    @property
-    def schemas(self) -> dict[DatasetId, StructType]:
-        declared = {name: node.declaration.schema for name, node in self.nodes.items()}
-        return {name: schema for name, schema in declared.items() if schema is not None}
-
-    @property
-    def foreign(self) -> dict[DatasetId, ReadForeign]:
-        """How to read chunks that have no manifest."""
-        declared = {name: node.declaration.read for name, node in self.nodes.items()}
-        return {name: read for name, read in declared.items() if read is not None}
 
 
 def build_graph(declarations: Iterable[Declaration], warehouse: str) -> DatasetGraph:
@@ -82,7 +74,11 @@ def build_graph(declarations: Iterable[Declaration], warehouse: str) -> DatasetG
         chunks_per_run = next(count for count in range(declaration.chunks_per_run, sys.maxsize) if count not in taken)
         taken.add(chunks_per_run)
         nodes[declaration.datasetid] = _node(declaration, known, warehouse, chunks_per_run)
-    graph = DatasetGraph(nodes=nodes)
+    graph = DatasetGraph(
+        nodes=nodes,
+        schemas={name: node.declaration.schema for name, node in nodes.items() if node.declaration.schema is not None},
+        foreign={name: node.declaration.read for name, node in nodes.items() if node.declaration.read is not None},
+    )
     refuse_cycles(
         inputs={job.jobid: {source.datasetid for source in job.inputs} for _, job in graph.produced},
         outputs={job.jobid: set(job.outputs) for _, job in graph.produced},

@@ -36,6 +36,8 @@ class DatasetRun:
 
     def make(self, dataids: Sequence[DataId], result: RunResult) -> None:
         """Claim, make and publish these chunks; `result` gets what became of each."""
+        if not dataids:
+            return
         declaration, cancellation = self.node.declaration, Cancellation()
         context = SourceContext(
             ledger=self.ledger,

@@ -68,7 +68,8 @@ class Publisher:
                 self._publish(batch)
             except BaseException as error:
                 for staged in batch:
-                    staged.publication.set_exception(error)
+                    if not staged.publication.done():
+                        staged.publication.set_exception(error)
 
     def _publish(self, batch: list[StagedChunk]) -> None:
         made = [Made(claim=staged.claim, manifests=staged.manifests) for staged in batch]

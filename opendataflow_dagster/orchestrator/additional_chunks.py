@@ -21,7 +21,6 @@ def additional_chunks(
     ledger: Ledger,
     jobid: JobId,
     asset_key: dg.AssetKey,
-    *,
     run_id: str,
     trigger: Trigger,
     seen: Collection[DataId],

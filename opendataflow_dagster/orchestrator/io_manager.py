@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -31,7 +31,7 @@ from ..model.ids import DataId, RunId, dataset_id
 from ..model.job import Job
 from ..model.manifest import Manifest
 from ..protocol.job_run import begin_run, end_run
-from ..protocol.request import Requested, request
+from ..protocol.request import request
 from . import metadata
 from .additional_chunks import additional_chunks
 from .dagster_internals import EventOrigin, StepExecutionContext, write_planned_events
@@ -109,19 +109,6 @@ class DatasetIOManager(dg.ConfigurableIOManager):
         asset_key, partitions = asset_key_of(node), node.dataset.partitions
         trigger, retry = trigger_of(instance, step.dagster_run), Retry(step.log)
 
-        def request_chunks(dataids: list[DataId], when: datetime | None) -> Requested:
-            return retry(
-                lambda: request(
-                    ledger,
-                    job,
-                    dataids,
-                    by=trigger.by,
-                    requested=when,
-                    run_id=run_id,
-                    reason="requested in Dagster",
-                )
-            )
-
         def report(chunk: ChunkResult) -> None:
             manifest_id = chunk.publication.manifest_id if chunk.publication else None
             told = metadata.of_result(chunk)
@@ -131,12 +118,6 @@ class DatasetIOManager(dg.ConfigurableIOManager):
                 )
             )
 
-        known = [dataid for dataid in requested.dataids if partitions is None or partitions.has(dataid)]
-        satisfied = dict(request_chunks(known, trigger.requested).satisfied)
-        wanted = [dataid for dataid in requested.dataids if dataid not in satisfied]
-        write_planned_events(
-            instance, asset_key, [dataid for dataid in wanted if dataid not in requested.planned], origin
-        )
         run = DatasetRun(
             ledger=ledger,
             graph=requested.graph,
@@ -147,17 +128,31 @@ class DatasetIOManager(dg.ConfigurableIOManager):
             log=step.log,
             on_published=report,
         )
-        result, seen = RunResult(), set(requested.dataids)
-        run.make(wanted, result)
-        while not result.at_limit and (
-            more := additional_chunks(
-                instance, ledger, job.jobid, asset_key, run_id=step.run_id, trigger=trigger, seen=seen
-            )
-        ):
-            seen.update(more)
-            write_planned_events(instance, asset_key, more, origin)
-            request_chunks(more, None)
-            run.make(more, result)
+        result, satisfied, seen = RunResult(), dict[DataId, Manifest | None](), set[DataId]()
+        portion, when = list(requested.dataids), trigger.requested
+        while portion:
+            seen.update(portion)
+            known = [dataid for dataid in portion if partitions is None or partitions.has(dataid)]
+            satisfied |= retry(
+                partial(
+                    request,
+                    ledger,
+                    job,
+                    known,
+                    by=trigger.by,
+                    requested=when,
+                    run_id=run_id,
+                    reason="requested in Dagster",
+                )
+            ).satisfied
+            wanted = [dataid for dataid in portion if dataid not in satisfied]
+            unplanned = [dataid for dataid in wanted if dataid not in requested.planned]
+            write_planned_events(instance, asset_key, unplanned, origin)
+            run.make(wanted, result)
+            if result.at_limit:
+                break
+            # Chunks that became runnable while this run worked. No person requested them.
+            portion, when = additional_chunks(instance, ledger, job.jobid, asset_key, step.run_id, trigger, seen), None
         # Dagster shows a planned chunk without an event as failed or missing.
         told = {dataid: manifest for dataid, manifest in satisfied.items() if dataid in requested.planned}
         by_others = wait_for_other_runs(ledger, node.dataset.datasetid, result)

@@ -473,7 +473,7 @@ def test_the_run_status_sensors_give_back_what_a_dead_run_holds(project: Project
     assert release_claims(project.flow.ledger, run) == 0
 
     chunk = project.flow.chunk(f"raw/{day(1)}")
-    assert (chunk.status, chunk.reason) == ("RESUBMIT", f"Dagster's run {run.run_id} is over")
+    assert (chunk.status, chunk.reason) == ("RESUBMIT", f"Dagster run {run.run_id} is over")
 
 
 def test_what_was_asked_of_a_run_that_was_cancelled_and_could_not_say_so_is_not_started_again(project: Project) -> None:

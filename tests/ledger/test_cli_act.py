@@ -389,7 +389,7 @@ def test_a_scheduler_of_ones_own_begins_renews_and_ends_a_run(flow: Flow, run: O
     assert (begun["run_id"], begun["claims"][0]["dataid"]) == (1, "9")
     assert run.json("job", "renew", "1")["claims"][0]["lease_until"] > begun["claims"][0]["lease_until"]
     assert run.text("job", "end", "1", "--rows", "12") == "Run 1 has published raw version 1.\n"
-    assert "run 1 of load ended before" in run.error("job", "end", "1")
+    assert "run 1 of load has already ended" in run.error("job", "end", "1")
     assert "the lease ends" in run.text("job", "begin", "clean", "9")
     assert "tidy has the root" in run.error("job", "end", "2")
     assert "there is no folder" in run.error("job", "end", "2", "--location", str(flow.root / "tidy"), exit_code=130)

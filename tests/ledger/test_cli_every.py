@@ -243,7 +243,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="3",
         says="Run 3 has published extra version 1.",
         wrong="1",
-        error="run 1 of load ended before",
+        error="run 1 of load has already ended",
         json="versions",
     ),
     "job fail": Here(
