@@ -1,4 +1,4 @@
-"""The heartbeat of a run: a run that is not heard of for minutes is taken for dead."""
+"""The heartbeat of a run. A run without a heartbeat for minutes is taken for dead."""
 
 from __future__ import annotations
 

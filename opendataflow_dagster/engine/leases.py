@@ -52,7 +52,8 @@ class LeaseKeeper:
         # A chunk that was never started has not used up an attempt.
         unbegun = [claim for claim in held if claim.claim_id not in self._begun]
         self._abandon(unbegun, f"the run ended before the chunk was started ({cause})", begun=False)
-        self._thread.join(timeout=10)
+        # A renewal that is stuck must not hold up the run: it renews nothing that was released.
+        self._thread.join(timeout=1)
 
     def hold(self, claims: Iterable[Claim]) -> None:
         """Keep the leases of new claims."""

@@ -64,10 +64,10 @@ class SilentRuns:
         for run_id, run in started.items():
             # Asset checks are separate steps, which may run for any time before, between and after ours.
             has_checks = _has_checks(context, self._assets_of(run))
-            if (heard := silences.get(run_id)) is None:
+            if (last := silences.get(run_id)) is None:
                 is_silent = _is_of_location(context, run) and not has_checks
             else:
-                is_silent = heard.seconds > SILENCE_SECONDS and (heard.works or not has_checks)
+                is_silent = last.seconds > SILENCE_SECONDS and (last.works or not has_checks)
             if is_silent:
                 suspects.append(run_id)
         return suspects

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from opendataflow_dagster.engine import leases
 from opendataflow_dagster.ledger import chunks
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.dataset import Dataset
@@ -393,6 +395,27 @@ def test_the_lease_is_renewed_while_a_script_runs(shop: Shop) -> None:
     shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=0.6)))
     assert shop.run(shop.script("sleep 1.5")).exit_code == 0
     assert shop.flow.chunk("raw/1").version == 1
+
+
+def test_a_renewal_that_hangs_delays_neither_the_timeout_nor_the_end(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging, over = threading.Event(), threading.Event()
+
+    def hang(*_: object) -> None:
+        hanging.set()
+        over.wait(60)
+
+    monkeypatch.setattr(leases, "renew", hang)
+    shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=0.6)))
+    order = shop.order(shop.script("sleep 1000"), limits=Limits(grace=0.3, timeout=1.0))
+    try:
+        assert run_next(shop.flow.ledger, order).failed == 1
+        assert hanging.is_set()
+        assert not over.is_set()
+    finally:
+        over.set()
+    assert (shop.flow.chunk("raw/1").reason or "").startswith("timed out after 1 s")
 
 
 def test_a_resubmit_typed_meanwhile_ends_the_script_and_nothing_of_it_is_published(shop: Shop) -> None:
