@@ -407,15 +407,15 @@ def test_a_renewal_that_hangs_delays_neither_the_timeout_nor_the_end(
         over.wait(60)
 
     monkeypatch.setattr(leases, "renew", hang)
-    shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=0.6)))
-    order = shop.order(shop.script("sleep 1000"), limits=Limits(grace=0.3, timeout=1.0))
+    shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=9)))
+    order = shop.order(shop.script("sleep 1000"), limits=Limits(grace=0.3, timeout=3.5))
     try:
         assert run_next(shop.flow.ledger, order).failed == 1
         assert hanging.is_set()
         assert not over.is_set()
     finally:
         over.set()
-    assert (shop.flow.chunk("raw/1").reason or "").startswith("timed out after 1 s")
+    assert (shop.flow.chunk("raw/1").reason or "").startswith("timed out after 3.5 s")
 
 
 def test_a_resubmit_typed_meanwhile_ends_the_script_and_nothing_of_it_is_published(shop: Shop) -> None:
