@@ -13,9 +13,10 @@ from pathlib import Path
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId, JobId
 from opendataflow_dagster.model.job import Job, Policy
+from opendataflow_dagster.scripts.order import Order, Report, ScriptResult
 from opendataflow_dagster.scripts.process import Stop
 from opendataflow_dagster.scripts.program import Limits
-from opendataflow_dagster.scripts.runner import Order, Report, ScriptResult, run_chunk, run_next
+from opendataflow_dagster.scripts.runner import run_chunk, run_next
 from tests.factories import Flow, job
 
 PROJECT = Path(__file__).parents[1]

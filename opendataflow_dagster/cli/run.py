@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from opendataflow_dagster.ledger.database import Ledger
     from opendataflow_dagster.model.claim import Claim
     from opendataflow_dagster.scripts.environment import Provision
+    from opendataflow_dagster.scripts.order import Order, Report, ScriptResult
     from opendataflow_dagster.scripts.output import Screen
-    from opendataflow_dagster.scripts.runner import Order, Report, ScriptResult
 
 
 def _options(function: Any) -> Any:
@@ -107,8 +107,8 @@ def _execute(
 ) -> None:
     from opendataflow_dagster.ledger.settings import home
     from opendataflow_dagster.model.ids import job_id
+    from opendataflow_dagster.scripts.order import Order
     from opendataflow_dagster.scripts.program import Limits
-    from opendataflow_dagster.scripts.runner import Order
 
     from .screen import Console
 

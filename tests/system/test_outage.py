@@ -17,7 +17,8 @@ from opendataflow_dagster.orchestrator.readiness_sensor import readiness_sensor
 from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.force import force
 from opendataflow_dagster.protocol.release import fail
-from opendataflow_dagster.scripts.runner import NOT_READY, run_next
+from opendataflow_dagster.scripts.order import NOT_READY
+from opendataflow_dagster.scripts.runner import run_next
 from tests.dagster_project import Project
 from tests.factories import Flow
 from tests.scripts import Shop
