@@ -93,7 +93,13 @@ def _declared(file: Path) -> tuple[Registry, dict[str, int]]:
         )
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "declared.json"
-        command = [sys.executable, "-m", "opendataflow_dagster.orchestrator.describe", str(file.resolve()), str(result)]
+        command = [
+            sys.executable,
+            "-m",
+            "opendataflow_dagster.orchestrator.declared_registry",
+            str(file.resolve()),
+            str(result),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == InvalidInput.exit_code:
             raise InvalidDefinition(_last_line(done.stderr))

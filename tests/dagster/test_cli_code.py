@@ -131,7 +131,7 @@ def test_what_contradicts_the_rest_of_the_ledger_is_found_before_it_is_applied(f
     flow.register("back: tidy -> raw")
     (finding,) = [one for one in find_drift(flow.ledger, code).findings if one.problem is DriftProblem.CONTRADICTS]
     assert "DataSet raw has two producers, back and load" in finding.detail
-    assert finding.step == "let one of them make another DataSet"
+    assert finding.step == "remove it from the outputs of one"
 
 
 def test_a_root_that_is_gone_while_chunks_are_ready_is_found(flow: Flow, code: Registry) -> None:

@@ -23,6 +23,7 @@ from psycopg.rows import dict_row
 
 from opendataflow_dagster.ledger import chunks, healing, registry
 from opendataflow_dagster.ledger import claims as ledger_claims
+from opendataflow_dagster.ledger import operations as ledger_operations
 from opendataflow_dagster.ledger.database import Connection, Ledger, Transaction
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
@@ -834,7 +835,7 @@ def operations_on_a_graph(flow: Flow) -> dict[str, Operation]:
         "someone writes raw/3": typed(
             f"{SOMEONE} ('raw', 'someone', '3', 'OUT', 'RUNNING', now()) on conflict do nothing"
         ),
-        "hold tidy/1 and tidy/3": lambda transaction: operations.set_status(
+        "hold tidy/1 and tidy/3": lambda transaction: ledger_operations.set_status(
             transaction, [key("tidy/1"), key("tidy/3")], Status.HOLD, None
         ),
         "plan daily/4": lambda transaction: registry.plan_chunks(transaction, daily, [DataId("4")]),
