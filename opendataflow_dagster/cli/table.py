@@ -49,7 +49,7 @@ def refresh(datasetid: str, json_wanted: bool) -> None:
         raise UnknownName(f"DataSet {datasetid} is not registered; see which are: odf dataset list")
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "table.json"
-        command = [sys.executable, "-m", "opendataflow_dagster.orchestrator.table", datasetid, str(result)]
+        command = [sys.executable, "-m", "opendataflow_dagster.engine.catalog_table", datasetid, str(result)]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
             # Spark says a lot before the one sentence.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..ledger import claims as ledger_claims
+from ..ledger import runs
 from ..ledger.database import Ledger
 from ..model.claim import Claim
 from ..model.errors import ClaimLost
@@ -42,9 +43,9 @@ def abandon(ledger: Ledger, claims: Sequence[Claim], reason: str, *, begun: bool
 def abandon_run(ledger: Ledger, run_id: RunId, reason: str) -> int:
     """A run is dead: all that it still held is abandoned; how many chunks that were."""
     with ledger.transaction() as transaction:
-        released = transaction.rows("release_run", run_id=run_id, reason=_short(reason))
-        transaction.run("end_run", run_id=run_id, outcome="FAILED")
-    return len(released)
+        released = ledger_claims.release_run(transaction, run_id, _short(reason))
+        runs.end(transaction, run_id, failed=True)
+    return released
 
 
 def _short(reason: str) -> str:

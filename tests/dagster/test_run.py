@@ -26,9 +26,9 @@ from opendataflow_dagster import (
     sql_dataset,
     within,
 )
+from opendataflow_dagster.engine import heartbeat
 from opendataflow_dagster.engine.declaration import Declaration
 from opendataflow_dagster.ledger import chunks
-from opendataflow_dagster.orchestrator import liveness
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.throttle import pause, throttle
 from tests.dagster_project import Project
@@ -76,7 +76,7 @@ def test_a_launched_partition_is_published_and_materialized_with_its_story(proje
     assert all(
         f"| {question} | yes |" in str(told["answers"]) for question in ("READY", "RIGHT", "PLACED", "VALID", "SAFE")
     )
-    assert told["checks"] == "row_count: passed (2 rows, wanted are at least 1)"
+    assert told["checks"] == "row_count: passed (2 rows, expected at least 1)"
     assert isinstance(told["bytes"], int)
     assert isinstance(told["duration_s"], float)
 
@@ -131,7 +131,7 @@ def test_a_request_that_is_satisfied_shows_how_its_version_was_made(project: Pro
 
     assert project.shown("raw", [day(1), day(2)]) == {day(1): "materialized", day(2): "failed"}
     (_, told), (_, before) = project.materializations("raw")
-    assert told["note"] == "it was READY already when its turn came; nothing ran again"
+    assert told["note"] == "it was already READY when its turn came; nothing was run"
     assert (told["version"], told["answers"], told["attempt"]) == (1, before["answers"], before["attempt"])
     assert isinstance(told["duration_s"], float)
 
@@ -388,7 +388,7 @@ def test_leases_are_renewed_while_the_work_goes_on(project: Project) -> None:
 
 
 def test_a_run_says_that_it_lives_while_the_work_goes_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(heartbeat, "_EVERY_SECONDS", 0.05)
     heard: list[bool] = []
 
     @dataset(partitions=DAYS)
@@ -455,9 +455,9 @@ def test_a_chunk_is_compared_with_the_nearest_one_before_that_was_made_whatever_
     assert project.launch("steady", day(2)).success
     # Four days before it were never made, and the nearest that was is made anew.
     project.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s", day(2))
-    assert "10 rows, before were 110 (-90.9%)" in project.launch("steady", day(6)).said
+    assert "10 rows, previously 110 (-90.9%" in project.launch("steady", day(6)).said
     rows[day(1)] = 10
-    assert "10 rows, before were 100 (-90.0%)" in project.launch("steady", day(1)).said, "with its own version before"
+    assert "10 rows, previously 100 (-90.0%" in project.launch("steady", day(1)).said, "with its own version before"
 
 
 def test_inputs_of_all_chunks_and_of_a_month_are_read_as_one(project: Project) -> None:

@@ -18,7 +18,7 @@ from opendataflow_dagster.ledger.database import Ledger, in_database
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.protocol.claim import claim_next
-from opendataflow_dagster.protocol.publish import Made, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish_many
 from tests.factories import Flow
 
 #: The planner's statistics: none; current; or from when there were ten chunks.
@@ -196,8 +196,8 @@ def _load(psql: psycopg.Connection, first: int, last: int) -> None:
 
 
 def _publish(ledger: Ledger, taken: list[Claim]) -> None:
-    made = [Made(claim=claim, manifests=dict.fromkeys(claim.outputs, _manifest(claim))) for claim in taken]
-    assert [version.version for version in publish_many(ledger, made).versions] == [1] * len(taken)
+    staged = [StagedClaim(claim=claim, manifests=dict.fromkeys(claim.outputs, _manifest(claim))) for claim in taken]
+    assert [version.version for version in publish_many(ledger, staged).versions] == [1] * len(taken)
 
 
 def _manifest(claim: Claim) -> NewManifest:

@@ -88,12 +88,14 @@ EVERY: dict[str, Here | Elsewhere] = {
     "why": Here(
         well="load 2024-01-22", says="load/2024-01-22 can run", wrong="nope", error="job nope is not", json="verdict"
     ),
-    "chunks": Here(well="delays", says="30 chunks", wrong="nope", error="there is no DataSet nope", json="chunks"),
+    "chunks": Here(
+        well="delays", says="30 chunks", wrong="nope", error="DataSet nope is not registered", json="chunks"
+    ),
     "chunk show": Here(
-        well="delays 2024-01-09", says="is FAILED", wrong="delays nope", error="there is no chunk", json="events"
+        well="delays 2024-01-09", says="is FAILED", wrong="delays nope", error="does not exist", json="events"
     ),
     "runs": Here(says="cron", wrong="nope", error="job nope is not registered", json="runs"),
-    "history": Here(says="RUNNING -> FAILED", wrong="nope", error="there is no DataSet nope", json="events"),
+    "history": Here(says="RUNNING -> FAILED", wrong="nope", error="DataSet nope is not registered", json="events"),
     # Act
     "plan": Here(well="average", says="10 WAIT, 6 RUN", wrong="nope", error="job nope is not", json="chunks"),
     "resubmit": Here(
@@ -107,7 +109,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="delays 2024-01-09",
         says="Held delays/2024-01-09.",
         wrong="nope 1",
-        error="there is no DataSet nope",
+        error="DataSet nope is not registered",
         json="chunks",
     ),
     "unhold": Here(
@@ -122,14 +124,14 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="flights 2024-01-30",
         says="Skipped flights/2024-01-30.",
         wrong="nope 1",
-        error="there is no DataSet nope",
+        error="DataSet nope is not registered",
         json="chunks",
     ),
     "cancel": Here(
         well="delays 2024-01-14",
         says="Cancelled delays/2024-01-14.",
         wrong="--run 99",
-        error="there is no run 99",
+        error="run 99 does not exist",
         json="chunks",
     ),
     "rollback": Here(
@@ -145,7 +147,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="weather 1",
         says="READY now: weather/1.",
         wrong="delays 1",
-        error="is made by job average",
+        error="is produced by job average",
         json="chunks",
     ),
     "throttle": Here(
@@ -161,7 +163,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         json="room",
     ),
     "heal": Here(says="expired leases: 0 resubmitted", json="resubmitted"),
-    "sweep": Here(well="delays", says="removed: 0 old versions", wrong="nope", error="nope", json="versions"),
+    "sweep": Here(well="delays", says="removed 0 old versions", wrong="nope", error="nope", json="versions"),
     "delete-run": Here(
         well="average 2024-01-14",
         says="Deleted delays/2024-01-14.",
@@ -198,7 +200,7 @@ EVERY: dict[str, Here | Elsewhere] = {
     ),
     "dataset list": Here(says="flights", json="datasets"),
     "dataset show": Here(
-        well="delays", says="location", wrong="nope", error="there is no DataSet nope", json="datasetid"
+        well="delays", says="location", wrong="nope", error="DataSet nope is not registered", json="datasetid"
     ),
     "dataset add": Here(
         well="codes", says="New: dataset codes.", wrong="delays", error="there is a DataSet delays", json="new"
@@ -210,12 +212,12 @@ EVERY: dict[str, Here | Elsewhere] = {
         error="say what of delays to change",
         json="changed",
     ),
-    "dataset export": Here(says='"delays"', wrong="nope", error="there is no DataSet nope", json="datasets"),
+    "dataset export": Here(says='"delays"', wrong="nope", error="DataSet nope is not registered", json="datasets"),
     "dataset import": Here(
         first=exported, well="{tmp}/all.json", says="4 as before", wrong="{tmp}/no.json", error="no.json", json="new"
     ),
     "job list": Here(says="average", json="jobs"),
-    "job show": Here(well="average", says="delays", wrong="nope", error="there is no job nope", json="policy"),
+    "job show": Here(well="average", says="delays", wrong="nope", error="job nope is not registered", json="policy"),
     "job add": Here(
         first=typed("dataset add codes"),
         well="sum --in delays --out codes",
@@ -231,7 +233,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         error="say what of load to change",
         json="changed",
     ),
-    "job export": Here(says='"average"', wrong="nope", error="there is no job nope", json="jobs"),
+    "job export": Here(says='"average"', wrong="nope", error="job nope is not registered", json="jobs"),
     "job import": Here(
         first=exported, well="{tmp}/all.json", says="4 as before", wrong="{tmp}/no.json", error="no.json", json="new"
     ),
@@ -239,14 +241,14 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="average", says="of average has claimed 2024-01-15", wrong="nope", error="job nope is not", json="claims"
     ),
     "job renew": Here(
-        first=spare, well="3", says="The lease now ends", wrong="99", error="there is no run 99", json="claims"
+        first=spare, well="3", says="The lease now ends", wrong="99", error="run 99 does not exist", json="claims"
     ),
     "job end": Here(
         first=spare,
         well="3",
         says="Run 3 has published extra version 1.",
         wrong="1",
-        error="run 1 of load ended before",
+        error="run 1 of job load has already ended",
         json="versions",
     ),
     "job fail": Here(
@@ -297,15 +299,15 @@ EVERY: dict[str, Here | Elsewhere] = {
     **{
         f"secret {verb}": Elsewhere(
             success=f"ledger/test_secrets.py::{success}",
-            error="ledger/test_secrets.py::test_what_cannot_be_done_is_one_sentence_and_its_code",
+            error="ledger/test_secrets.py::test_refusals_are_one_sentence_with_their_exit_code",
             json=f"ledger/test_secrets.py::{success}",
         )
         for verb, success in (
             ("set", "test_a_password_is_set_from_stdin_verified_and_decrypted"),
             ("verify", "test_a_password_is_set_from_stdin_verified_and_decrypted"),
             ("decrypt", "test_a_password_is_set_from_stdin_verified_and_decrypted"),
-            ("encrypt", "test_encrypt_prints_what_the_dataset_can_store_and_upstream_too"),
-            ("rotate", "test_rotate_changes_every_password_in_the_format_it_has_or_none"),
+            ("encrypt", "test_encrypt_prints_a_ciphertext_in_our_format_or_in_upstreams"),
+            ("rotate", "test_rotate_reencrypts_every_password_in_its_own_format_or_none"),
         )
     },
 }

@@ -610,16 +610,3 @@ def test_without_the_schema_every_verb_says_how_to_install_it(empty_url: str) ->
             assert not missing.value.retryable, name
         schema.install(ledger)
         register(ledger, [], [])
-
-
-def test_an_old_schema_is_an_error_that_says_how_to_upgrade(empty_url: str, tmp_path: Path) -> None:
-    with Ledger(empty_url) as ledger, psycopg.connect(empty_url, autocommit=True) as psql:
-        schema.install(ledger, upto="0006_triggers")
-        flow = Flow(ledger=ledger, url=empty_url, psql=psql, root=tmp_path)
-        flow.register(LOAD)
-        for act in (lambda: planned(flow, "1"), lambda: claim_next(ledger, "load")):
-            with pytest.raises(SchemaMismatch, match="run: odf schema install"):
-                act()
-        schema.install(ledger)
-        planned(flow, "1")
-        assert [claim.dataid for claim in claim_next(ledger, "load")] == ["1"]

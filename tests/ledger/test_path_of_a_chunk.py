@@ -11,12 +11,13 @@ from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.errors import ClaimLost, NoGo, UnknownName
 from opendataflow_dagster.model.ids import DatasetId
 from opendataflow_dagster.model.manifest import NewManifest
-from opendataflow_dagster.model.verdict import Code, Question
+from opendataflow_dagster.model.problems import Question
+from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.gate import gate
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, skip, unhold
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish, publish_many
 from opendataflow_dagster.protocol.release import abandon, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
@@ -59,12 +60,11 @@ def test_every_claim_has_five_stored_yes_answers(flow: Flow) -> None:
     flow.produce("load", "1")
     taken = claim(flow.ledger, "clean", "1")
     row = flow.psql.execute(
-        "select ready, right_data, placed, valid, safe, inputs from dataflow.verdict where claim_id = %s",
-        (taken.claim_id,),
+        "select problems, code, inputs from dataflow.verdict where claim_id = %s", (taken.claim_id,)
     ).fetchone()
     assert row is not None
-    assert row[:5] == (None,) * 5
-    assert row[5] == [{"datasetid": "raw", "dataid": "1", "manifest_id": taken.inputs[0].manifest_id, "version": 1}]
+    assert row[:2] == ([], None)
+    assert row[2] == [{"datasetid": "raw", "dataid": "1", "manifest_id": taken.inputs[0].manifest_id, "version": 1}]
     assert [answer.yes for answer in taken.verdict.answers] == [True] * 5
 
 
@@ -75,7 +75,7 @@ def test_a_refused_claim_by_name_returns_all_five_answers(flow: Flow) -> None:
     verdict = refused.value.verdict
     assert verdict.code is Code.DATA_NOT_READY
     assert [answer.question for answer in verdict.answers] == list(Question)
-    assert "raw/1 is not there" in str(refused.value)
+    assert "raw/1 does not exist" in str(refused.value)
     assert flow.status("tidy/1") == "ABSENT"
 
 
@@ -165,7 +165,9 @@ def test_publish_many_publishes_the_good_and_returns_errors_for_the_others(flow:
     flow.register("load: -> raw")
     first, second, third = claim_many(flow.ledger, "load", ["1", "2", "3"]).claims
     flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = '3'")
-    made = [Made(claim=taken, manifests={DatasetId("raw"): flow.manifest(taken)}) for taken in (first, second, third)]
+    made = [
+        StagedClaim(claim=taken, manifests={DatasetId("raw"): flow.manifest(taken)}) for taken in (first, second, third)
+    ]
     made[1] = replace(made[1], manifests={DatasetId("raw"): NewManifest(location="/outside")})
     published = publish_many(flow.ledger, [*made, made[0]])
     assert [version.claim_id for version in published.versions] == [first.claim_id], (
@@ -173,7 +175,7 @@ def test_publish_many_publishes_the_good_and_returns_errors_for_the_others(flow:
     )
     assert published.lost == (third,)
     assert [misfit.claim for misfit in published.misfits] == [second]
-    assert "raw/2: /outside lies outside of the root" in str(published.misfits[0].error)
+    assert "raw/2: /outside is outside its root" in str(published.misfits[0].error)
     assert flow.status("raw/2") == "RUNNING", "it can be published yet"
 
 

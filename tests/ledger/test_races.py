@@ -21,8 +21,9 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from opendataflow_dagster.ledger import chunks, registry
+from opendataflow_dagster.ledger import chunks, healing, registry
 from opendataflow_dagster.ledger import claims as ledger_claims
+from opendataflow_dagster.ledger import operations as ledger_operations
 from opendataflow_dagster.ledger.database import Connection, Ledger, Transaction
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
@@ -30,12 +31,13 @@ from opendataflow_dagster.model.errors import InvalidDefinition, LedgerConflict,
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import ALL, EQUAL, Job, ListedChunks, Policy
 from opendataflow_dagster.model.manifest import NewManifest
+from opendataflow_dagster.model.status import Status
 from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.announce import announce
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, unhold
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish, publish_many
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.resubmit import resubmit
 from tests.effort import PATIENCE_SECONDS, sampled, scaled
@@ -368,7 +370,7 @@ def _publish_batches(barrier: Barrier, url: str, root: str, seed: int) -> Tally:
         for _ in range(scaled(60, fast=15)):
             with _counted(gave_way):
                 taken = claim_next(ledger, chance.choice(("load", "clean")), 12)
-                publish_many(ledger, [Made(claim=claim, manifests=of_claim(claim, root)) for claim in taken])
+                publish_many(ledger, [StagedClaim(claim=claim, manifests=of_claim(claim, root)) for claim in taken])
     return _tally(gave_way)
 
 
@@ -443,7 +445,9 @@ def test_concurrent_publishers_operators_and_healers_lose_nothing(flow: Flow) ->
     flow.type("update dataflow.datastatus set status = 'RESUBMIT' where status = 'FAILED'")
     for jobid in ("load", "clean"):
         while taken := claim_next(flow.ledger, jobid, 100):
-            publish_many(flow.ledger, [Made(claim=claim, manifests=of_claim(claim, str(flow.root))) for claim in taken])
+            publish_many(
+                flow.ledger, [StagedClaim(claim=claim, manifests=of_claim(claim, str(flow.root))) for claim in taken]
+            )
     statuses = flow.psql.execute("select status, count(*) from dataflow.datastatus group by 1").fetchall()
     assert statuses == [("READY", 180)]
     assert_invariants(flow.psql)
@@ -497,7 +501,12 @@ def publishes(flow: Flow, claim: Claim, content: str | None = None) -> Operation
 
 
 def takes(jobid: str, dataid: str) -> Operation:
-    return lambda transaction: ledger_claims.take_named(transaction, JobId(jobid), [DataId(dataid)], None)
+    def take(transaction: Transaction) -> object:
+        job, named = JobId(jobid), [DataId(dataid)]
+        candidates = ledger_claims.named_candidates(transaction, job, named)
+        return ledger_claims.claim(transaction, job, candidates, count=1, run_id=None, named=named)
+
+    return take
 
 
 def test_renewing_a_lease_during_its_publish_does_not_block_the_publish(flow: Flow) -> None:
@@ -665,7 +674,7 @@ def test_a_policy_typed_during_a_registration_waits_and_takes_effect(flow: Flow)
         registering.execute("update dataflow.job_policy set lease = '20 minutes' where jobid = 'load'")
         registering.commit()
         typing.result(PATIENCE)
-    found = flow.psql.execute("select lease::text, is_ordered from dataflow.job_terms where jobid = 'load'").fetchall()
+    found = flow.psql.execute("select lease::text, ordered from dataflow.job_policy where jobid = 'load'").fetchall()
     assert found == [("00:20:00", True)]
 
 
@@ -827,12 +836,12 @@ def operations_on_a_graph(flow: Flow) -> dict[str, Operation]:
         "someone writes raw/3": typed(
             f"{SOMEONE} ('raw', 'someone', '3', 'OUT', 'RUNNING', now()) on conflict do nothing"
         ),
-        "hold tidy/1 and tidy/3": lambda transaction: chunks.changed(
-            transaction, "set_status", [key("tidy/1"), key("tidy/3")], status="HOLD", reason=None
+        "hold tidy/1 and tidy/3": lambda transaction: ledger_operations.set_status(
+            transaction, [key("tidy/1"), key("tidy/3")], Status.HOLD, None
         ),
         "plan daily/4": lambda transaction: registry.plan_chunks(transaction, daily, [DataId("4")]),
         "plan report/2": lambda transaction: registry.plan_chunks(transaction, report, [DataId("2")]),
-        "heal": chunks.expire,
+        "heal": healing.release_expired,
     }
 
 
@@ -883,7 +892,7 @@ def operations_on_a_line(flow: Flow) -> dict[str, Operation]:
             "insert into dataflow.job (jobid, itemtype, datasetid) values ('total', 'IN', 'raw') on conflict do nothing"
         ),
         "forget total": typed("delete from dataflow.job where jobid = 'total'"),
-        "heal": chunks.expire,
+        "heal": healing.release_expired,
     }
 
 

@@ -38,7 +38,7 @@ def test_registering_unchanged_code_writes_nothing_and_blocks_no_claim(flow: Flo
     assert len(claim_next(flow.ledger, "load")) == 1
 
 
-def test_only_what_changed_is_counted_and_written(flow: Flow) -> None:
+def test_only_changed_definitions_are_counted_and_written(flow: Flow) -> None:
     raw, load = Dataset(datasetid=DatasetId("raw")), job("load: -> raw")
     clean = job("clean: raw -> tidy")
     tidy = Dataset(datasetid=DatasetId("tidy"))

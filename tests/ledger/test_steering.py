@@ -1,4 +1,4 @@
-"""What an operator does to running Jobs and chunks: throttle, pause, force, announce, roll back, delete a run."""
+"""What operators do to Jobs and chunks: throttle, pause, force, announce, roll back, cancel and delete runs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ TEN = [str(number) for number in range(1, 11)]
 
 
 def loaded(flow: Flow) -> None:
-    """Ten planned chunks of `load`."""
+    """Ten PENDING chunks of `load`."""
     (load,) = flow.register("load: -> raw")
     flow.plan(load, TEN)
 
@@ -80,7 +80,7 @@ def test_concurrent_claimers_stay_within_the_concurrency_limit(flow: Flow) -> No
             return claim_next(ledger, "load", 2)
 
     with ThreadPoolExecutor(6) as pool:
-        taken = [claim for many in pool.map(take, range(6)) for claim in many]
+        taken = [claim for claims in pool.map(take, range(6)) for claim in claims]
     assert len(taken) == 3
 
 
@@ -99,11 +99,11 @@ def test_a_limit_can_change_while_the_job_runs_and_registration_keeps_it(flow: F
 def test_claims_by_name_beyond_the_limit_are_locked(flow: Flow) -> None:
     loaded(flow)
     throttle(flow.ledger, "load", 2, by="ada")
-    found = claim_many(flow.ledger, "load", ["1", "2", "3"])
-    assert [claim.dataid for claim in found.claims] == ["1", "2"]
-    (refused,) = found.refused
+    claimed = claim_many(flow.ledger, "load", ["1", "2", "3"])
+    assert [claim.dataid for claim in claimed.claims] == ["1", "2"]
+    (refused,) = claimed.refused
     assert refused.code is Code.LOCKED
-    assert "job load runs at most 2 chunks at a time; wait, or throttle it higher" in str(refused)
+    assert "job load is at its concurrency limit (2 running); retry later, or raise the limit" in str(refused)
 
 
 def test_a_paused_job_claims_nothing_until_resumed_and_says_why(flow: Flow) -> None:
@@ -111,15 +111,17 @@ def test_a_paused_job_claims_nothing_until_resumed_and_says_why(flow: Flow) -> N
     running = claim(flow.ledger, "load", "1")
     pause(flow.ledger, "load", by="ada", reason="the source is being repaired")
     assert claim_next(flow.ledger, "load", 10) == []
-    with pytest.raises(NoGo, match=r"LOCKED: job load is paused since .*, the source is being repaired; resume it"):
+    with pytest.raises(
+        NoGo, match=r"LOCKED: job load has been paused since .* \(the source is being repaired\); resume it"
+    ):
         claim(flow.ledger, "load", "2")
     assert [verdict.code for verdict in gate(flow.ledger, "load", ["2"])] == [Code.LOCKED]
-    flow.publish(running)  # what runs goes on
+    flow.publish(running)  # a running chunk is not affected
     assert resume(flow.ledger, "load", by="ada")
     assert len(claim_next(flow.ledger, "load", 10)) == 9
 
 
-def test_every_change_of_a_limit_is_recorded_with_who_and_why(flow: Flow) -> None:
+def test_every_change_of_a_limit_is_recorded_with_name_and_reason(flow: Flow) -> None:
     loaded(flow)
     assert throttle(flow.ledger, "load", 2, by="ada", reason="slow disk")
     assert not throttle(flow.ledger, "load", 2, by="ada", reason="slow disk")
@@ -166,8 +168,8 @@ def test_a_forced_claim_skips_the_questions_and_is_marked_as_forced(flow: Flow) 
     flow.publish(taken)
     assert flow.status("tidy/1") == "READY"
     with flow.ledger.statement() as statement:
-        told = chunks.history(statement, key("tidy/1"))
-    assert [(event.new_status, event.reason, event.actor) for event in told] == [
+        events = chunks.history(statement, key("tidy/1"))
+    assert [(event.new_status, event.reason, event.actor) for event in events] == [
         ("RUNNING", "forced by ada", "ada"),
         ("READY", None, "test"),
     ]
@@ -193,7 +195,7 @@ def test_a_forced_claim_takes_a_chunk_in_any_status_and_revokes_a_live_claim(flo
 def test_a_chunk_its_own_job_reads_cannot_be_forced_and_the_error_says_why(flow: Flow) -> None:
     flow.register("load: -> raw")
     flow.type("insert into dataflow.datastatus values ('raw', 'load', '1', 'IN', 'RUNNING', now())")
-    with pytest.raises(LedgerConflict, match=r"no output of load/1 can be claimed.*delete those rows"):
+    with pytest.raises(LedgerConflict, match=r"load/1: no output can be claimed.*delete those rows"):
         force(flow.ledger, "load", "1", by="ada")
     assert flow.in_rows() == [("raw", "load", "1")]
 
@@ -207,29 +209,31 @@ def test_announced_chunks_of_an_external_dataset_wake_its_consumers(flow: Flow) 
 
 def test_an_announced_version_makes_consumers_of_the_old_one_stale(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", "report: tidy -> summary", raw=external("raw"))
-    one = DataId("1")
-    announce(flow.ledger, "raw", ["1"], by="ada", manifests={one: NewManifest(location="s3://lake/raw/1/a")})
+    dataid = DataId("1")
+    announce(flow.ledger, "raw", ["1"], by="ada", manifests={dataid: NewManifest(location="s3://lake/raw/1/a")})
     flow.produce("clean", "1")
-    announce(flow.ledger, "raw", ["1"], by="ada", manifests={one: NewManifest(location="s3://lake/raw/1/b")})
-    with pytest.raises(NoGo, match=r"tidy/1 is out of date: made from raw/1 version 1, current is version 2"):
+    announce(flow.ledger, "raw", ["1"], by="ada", manifests={dataid: NewManifest(location="s3://lake/raw/1/b")})
+    with pytest.raises(
+        NoGo, match=r"tidy/1 is out of date: it was made from version 1 of raw/1, but version 2 is current"
+    ):
         claim(flow.ledger, "report", "1")
 
 
 def test_20000_versions_are_announced_in_one_call(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", raw=external("raw"))
     many = [DataId(str(number)) for number in range(20_000)]
-    versions = {one: NewManifest(location=f"s3://lake/raw/{one}", content_digest=one) for one in many}
+    versions = {dataid: NewManifest(location=f"s3://lake/raw/{dataid}", content_digest=dataid) for dataid in many}
     assert len(announce(flow.ledger, "raw", many, by="ada", manifests=versions)) == 20_000
     assert len(flow.runnable()) == 20_000
 
 
 def test_an_impossible_announcement_is_refused_and_writes_nothing(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: other -> tidy", other=external("other"))
-    with pytest.raises(InvalidInput, match="DataSet raw is made by job load"):
+    with pytest.raises(InvalidInput, match="DataSet raw is produced by job load"):
         announce(flow.ledger, "raw", ["1"], by="ada")
     with pytest.raises(UnknownName, match="DataSet nothing is not registered"):
         announce(flow.ledger, "nothing", ["1"], by="ada")
-    with pytest.raises(InvalidInput, match="manifests for 2, which is not announced"):
+    with pytest.raises(InvalidInput, match="manifests are given for 2, which is not announced"):
         announce(flow.ledger, "other", ["1"], by="ada", manifests={DataId("2"): NewManifest(location="/x")})
     assert flow.status("other/1") == "ABSENT"
 
@@ -245,16 +249,16 @@ def test_a_rollback_makes_an_old_version_current_and_its_consumers_stale(flow: F
     assert rollback(flow.ledger, key("raw/1"), 1, by="ada", reason="the second delivery was wrong") == 3
     with flow.ledger.statement() as statement:
         now = chunks.current_manifest(statement, key("raw/1"))
-        told = chunks.history(statement, key("raw/1"))[-1]
+        event = chunks.history(statement, key("raw/1"))[-1]
     assert good is not None
     assert now is not None
     assert (now.version, now.location, now.files) == (3, good.location, good.files)
-    assert (told.actor, told.reason) == ("ada", "rolled back to version 1: the second delivery was wrong")
+    assert (event.actor, event.reason) == ("ada", "rolled back to version 1: the second delivery was wrong")
     with pytest.raises(NoGo, match="tidy/1 is out of date"):
         claim(flow.ledger, "report", "1")
 
 
-def test_a_rollback_of_a_failed_chunk_makes_it_ready_with_the_old_version(flow: Flow) -> None:
+def test_a_rollback_makes_a_failed_chunk_ready_with_the_old_version(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
     flow.produce("load", "1")
     flow.type("update dataflow.datastatus set status = 'FAILED' where datasetid = 'raw'")
@@ -271,7 +275,7 @@ def test_an_impossible_rollback_is_refused(flow: Flow) -> None:
     with pytest.raises(UnknownName, match="there is no chunk raw/2"):
         rollback(flow.ledger, key("raw/2"), 1, by="ada")
     hold(flow.ledger, [key("raw/1")], by="ada")
-    with pytest.raises(ForbiddenTransition, match="raw/1 is running or on hold"):
+    with pytest.raises(ForbiddenTransition, match="raw/1 is RUNNING or on HOLD"):
         rollback(flow.ledger, key("raw/1"), 1, by="ada")
     (flow.root / "raw" / f"claim-{taken.claim_id}" / "part-0").unlink()
     with pytest.raises(InvalidManifest, match="part-0"):
@@ -285,7 +289,7 @@ def test_deleting_a_run_touches_only_that_jobs_rows(flow: Flow) -> None:
     kept = claim(flow.ledger, "count", "1")
     assert key("tidy/1") in delete_run(flow.ledger, "clean", "1", by="ada", reason="a trial")
     assert flow.in_rows() == [("raw", "count", "1")]
-    assert [flow.status(name) for name in ("raw/1", "tidy/1", "total/1")] == ["READY", "ABSENT", "RUNNING"]
+    assert [flow.status(chunk) for chunk in ("raw/1", "tidy/1", "total/1")] == ["READY", "ABSENT", "RUNNING"]
     with pytest.raises(ClaimLost):
         publish(flow.ledger, lost, flow.manifest(lost))
     flow.publish(kept)
@@ -299,10 +303,10 @@ def test_no_retry_policy_restarts_a_chunk_that_an_operator_cancelled(flow: Flow)
     assert heal(flow.ledger).retried == ()
     assert flow.status("raw/1") == "FAILED"
     resubmit(flow.ledger, [key("raw/1")], by="ada")
-    assert flow.chunk("raw/1").retries == 0, "a resubmit by an operator restarts the count"
+    assert flow.chunk("raw/1").retries == 0, "a resubmit by an operator restores the retry budget"
 
 
-def test_a_verb_records_its_actor_and_reason_in_the_history(flow: Flow) -> None:
+def test_the_history_has_the_actor_and_reason_of_a_verb_for_rows_without_a_reason(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     with flow.ledger.transaction(actor="ada", reason="a trial") as transaction:
         registry.plan_chunks(transaction, load, [DataId("1")])
@@ -321,7 +325,7 @@ def test_a_verb_records_its_actor_and_reason_in_the_history(flow: Flow) -> None:
     ]
 
 
-def test_a_resubmitted_chunk_of_an_earlier_day_is_run(flow: Flow) -> None:
+def test_a_resubmitted_chunk_of_an_earlier_day_runs(flow: Flow) -> None:
     flow.register("daily: today -> report", today=external("today"))
     yesterday = date_in("UTC", -1)
     flow.announce(f"today/{yesterday}")
@@ -337,7 +341,7 @@ def test_a_resubmitted_chunk_of_an_earlier_day_is_run(flow: Flow) -> None:
 
 
 @pytest.mark.parametrize("catches_up", [True, False])
-def test_missed_days_are_caught_up_only_if_the_job_declares_it(flow: Flow, catches_up: bool) -> None:
+def test_missed_days_are_caught_up_only_if_the_job_declares_catch_up(flow: Flow, catches_up: bool) -> None:
     flow.register(job("daily: today -> report", Policy(catch_up=catches_up)), today=external("today"))
     flow.announce(f"today/{date_in('UTC', -3)}", jobid="today")
     heal(flow.ledger)
@@ -346,7 +350,7 @@ def test_missed_days_are_caught_up_only_if_the_job_declares_it(flow: Flow, catch
     assert taken == ([*missed, date_in("UTC")] if catches_up else [date_in("UTC")])
 
 
-def test_a_manifest_outside_the_root_cannot_be_announced(flow: Flow) -> None:
+def test_a_version_announced_outside_the_root_of_its_dataset_is_refused_to_consumers(flow: Flow) -> None:
     raw = Dataset(datasetid=DatasetId("raw"), location="s3://lake/raw")
     flow.register("clean: raw -> tidy", raw=replace(raw, foreign_ready="trusted"))
     elsewhere = {DataId("1"): NewManifest(location="s3://other/1")}
