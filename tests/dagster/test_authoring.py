@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -326,13 +325,3 @@ def test_a_code_location_that_cannot_reach_its_ledger_says_so(monkeypatch: pytes
         build_definitions([raw], warehouse="/lake", ledger=LedgerResource(patience_seconds=0.5))
 
     assert "is not loaded" in caught.value.__notes__[0]
-
-
-def test_the_package_and_its_command_line_start_without_dagster_and_spark() -> None:
-    code = (
-        "import sys, opendataflow_dagster as odf, opendataflow_dagster.cli.main; odf.daily; odf.row_count;"
-        "print([name for name in ('dagster', 'pyspark') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.strip() == "[]"

@@ -73,7 +73,10 @@ class Growth:
     large: Seen
 
 
-@pytest.fixture(scope="module", params=["missing", "fresh", "outgrown"])
+@pytest.fixture(
+    scope="module",
+    params=[*(pytest.param(name, marks=pytest.mark.slow) for name in ("missing", "fresh")), "outgrown"],
+)
 def growth(request: pytest.FixtureRequest, server: str, template: str) -> Iterator[Growth]:
     statistics: Statistics = request.param
     with _database(server, template, f"odf_plan_{statistics}") as url:

@@ -104,31 +104,6 @@ def test_a_run_that_takes_longer_than_the_average_of_the_last_25_breaches_its_sl
     assert sla["duration"] == pytest.approx(3660, abs=30)
 
 
-def test_a_browser_shows_the_report_without_asking_anybody_else(run: Odf, tmp_path: Path, chromium: str) -> None:
-    from playwright.sync_api import sync_playwright
-
-    target = tmp_path / "report.html"
-    run.text("report", "-o", str(target))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1200, "height": 900})
-        problems: list[str] = []
-        asked: list[str] = []
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("dialog", lambda dialog: problems.append(dialog.message))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(target.as_uri())
-        assert page.title() == "OpenDataFlow report"
-        assert page.get_by_role("img", name="big").locator("path").count() == 2
-        assert page.get_by_role("heading", name="What failed").is_visible()
-        page.get_by_text("All failed chunks").click()
-        assert page.get_by_text("timeout after 30 s").last.is_visible()
-        # Nothing sticks out on the right.
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        browser.close()
-    assert (problems, asked) == ([], [target.as_uri()])
-
-
 # --- metrics
 
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.ledger.schema import migrations
+from tests.operator import impatient
 
 NAMES = [one.name for one in migrations()]
 
@@ -55,7 +56,8 @@ def test_the_printed_sql_needs_no_database_and_installs_the_schema(empty_url: st
 
 @pytest.mark.parametrize("command", ["install", "verify"])
 def test_a_server_that_is_not_there_is_one_sentence_and_exit_code_132(command: str) -> None:
-    result = run(command, url="postgresql://odf:s3cret@127.0.0.1:1/nowhere?connect_timeout=1")
+    with impatient():
+        result = run(command, url="postgresql://odf:s3cret@127.0.0.1:1/nowhere?connect_timeout=1")
     assert result.exit_code == 132
     assert "cannot be reached" in result.output
     assert "s3cret" not in result.output

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from click.shell_completion import ShellComplete
 
-from opendataflow_dagster.cli import heatmap, output
+from opendataflow_dagster.cli import output
 from opendataflow_dagster.cli.main import odf
-from opendataflow_dagster.insight.causes import cause_of, normalised
+from opendataflow_dagster.insight.causes import cause_of
 from opendataflow_dagster.ledger.chunks import Chunk
 from opendataflow_dagster.ledger.database import Ledger
 from tests.factories import Flow
@@ -112,23 +112,6 @@ def test_chunks_of_what_is_not_there_is_an_error_with_the_next_step(run: Odf) ->
     assert "has no chunk 2023-12-31; look" in run.error("chunks", "delays", "2023-12-31")
     assert "is no time" in run.error("chunks", "delays", "--since", "soon")
     assert run.text("chunks", "empty") == "No chunk of empty is like that.\n"
-
-
-def test_ten_thousand_chunks_are_drawn_two_rows_in_a_line_and_a_million_in_ten_thousand_cells(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(heatmap, "is_terminal", lambda: True)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    heatmap.show(heatmap.cells([(str(one), "FAILED" if one % 1_000 == 7 else "READY") for one in range(10_000)]))
-    said = capsys.readouterr().out
-    assert said.count("▀") == 5_000
-    assert len(said.splitlines()) == 51
-    assert "\x1b[31m\x1b[42m▀" in said  # a failed chunk above a good one
-
-    many = heatmap.cells([(str(one), "FAILED" if one == 500_000 else "READY") for one in range(1_000_000)])
-    assert (len(many), many[0].count) == (10_000, 100)
-    assert [one.dataid for one in many if one.status == "FAILED"] == ["500000"]
 
 
 # --- chunk show
@@ -293,11 +276,6 @@ def test_a_cause_is_the_reason_without_what_differs_from_chunk_to_chunk(month: F
     chunk: Chunk = month.chunk("delays/2024-01-09")
     month_chunk = Chunk(**{name: getattr(chunk, name) for name in Chunk.__slots__} | {"reason": reason})
     assert cause_of(month_chunk) == cause
-
-
-def test_a_short_dataid_is_not_found_inside_of_other_words() -> None:
-    assert normalised("part a of table data: a", {"{dataid}": "a"}) == "part {dataid} of table data: {dataid}"
-    assert normalised("exit code 1: chunk 1", {"{dataid}": "1"}) == "exit code 1: chunk {dataid}"
 
 
 # --- runs, history, watch

@@ -14,9 +14,8 @@ import pytest
 
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.errors import InvalidDefinition
 from opendataflow_dagster.model.ids import DatasetId
-from opendataflow_dagster.model.partitions import RangePartitions, daily, hourly, partitions_from_json, static
+from opendataflow_dagster.model.partitions import daily
 from tests.factories import Flow
 from tests.operator import Odf
 
@@ -311,21 +310,6 @@ def test_what_changes_nothing_of_the_registry_leaves_no_trace_in_its_history(flo
     run.text("dataset", "set", "raw", "--owner", "")
     flow.type("update dataflow.dataset set owner = owner")
     assert len(run.json("dataset", "show", "raw")["changes"]) == 1
-
-
-@pytest.mark.parametrize(
-    "partitions",
-    [
-        daily("2024-01-01", "2024-12-31"),
-        hourly("2024-01-01-00:00"),
-        static("a"),
-        RangePartitions(first=0, last=9, step=5),
-    ],
-)
-def test_partitions_are_read_as_they_were_written(partitions: RangePartitions) -> None:
-    assert partitions_from_json(partitions.to_json()) == partitions
-    with pytest.raises(InvalidDefinition, match="are no partitions"):
-        partitions_from_json({"kind": "yearly"})
 
 
 def test_hourly_and_range_partitions_can_be_written_on_a_command_line(run: Odf) -> None:

@@ -39,6 +39,7 @@ from opendataflow_dagster.protocol.register import plan, register
 from opendataflow_dagster.protocol.release import abandon, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
+from tests.effort import scaled
 from tests.factories import Flow, job, key
 
 
@@ -168,7 +169,7 @@ def test_a_verb_that_loses_its_connections_before_any_of_its_statements_did_noth
 ) -> None:
     flow.register(LOAD, "clean: raw -> tidy", LISTED)
     verb = VERBS[name]
-    for at in itertools.count(1):
+    for at in itertools.count(1, step=scaled(1, fast=3)):
         prepared = verb.prepare(flow, str(at))
         warm_up(flow.ledger)
         before = everything(flow.psql)

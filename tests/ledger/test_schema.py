@@ -17,7 +17,6 @@ from opendataflow_dagster.ledger import chunks, schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.ledger.embedded_cluster import program
-from opendataflow_dagster.ledger.psql import psql
 from opendataflow_dagster.ledger.schema import SchemaReport
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
@@ -35,7 +34,7 @@ from opendataflow_dagster.protocol.register import plan, register
 from opendataflow_dagster.protocol.release import abandon, abandon_run, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
-from tests.conftest import _database
+from tests.databases import temporary_database
 from tests.factories import Flow, job, key
 
 NAMES = tuple(one.name for one in schema.migrations())
@@ -187,13 +186,6 @@ def test_the_printed_script_runs_in_psql(empty_url: str, wanted: dict[str, list[
 # ---- verifying
 
 
-def test_psql_is_started_with_every_setting_of_the_url_and_no_password_in_an_argument() -> None:
-    _, environment = psql("postgresql://ada:s3cret@there:5433/odf?sslmode=verify-full&sslrootcert=/ca.pem")
-    wanted = {"PGHOST": "there", "PGPORT": "5433", "PGUSER": "ada", "PGPASSWORD": "s3cret", "PGDATABASE": "odf"}
-    tls = {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": "/ca.pem"}
-    assert wanted | tls == {name: environment[name] for name in wanted | tls}
-
-
 def test_verify_of_an_empty_database_says_what_is_missing_and_changes_nothing(empty_url: str) -> None:
     report = verify(empty_url)
     assert (report.ok, report.applied, report.missing) == (False, (), NAMES)
@@ -291,7 +283,7 @@ def test_installers_of_several_databases_make_the_roles_of_a_new_server_once(new
 
 @pytest.fixture(scope="module")
 def roles_database(server: str, template: str) -> Iterator[str]:
-    yield from _database(server, template)
+    yield from temporary_database(server, template)
 
 
 @pytest.fixture(scope="module")

@@ -17,13 +17,11 @@ from opendataflow_dagster.model.errors import (
     IncompatibleSchema,
     InvalidInput,
     InvalidManifest,
-    InvalidName,
     StageFailed,
 )
 from opendataflow_dagster.model.ids import ClaimId, DataId
 from opendataflow_dagster.model.manifest import File, NewManifest
 from opendataflow_dagster.warehouse import parquet
-from opendataflow_dagster.warehouse.location import decoded, encoded
 from opendataflow_dagster.warehouse.parquet import read, schema_hash, stage
 from opendataflow_dagster.warehouse.placement import misplaced
 from tests.warehouse import claims, rows, staged, version
@@ -305,49 +303,11 @@ def test_a_failed_write_names_the_chunk_and_the_cause(spark: SparkSession, tmp_p
         staged([1], tmp_path)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "dataid",
-    [
-        "2024-01-01-00:00",
-        "..",
-        ".",
-        "../../etc",
-        "/etc",
-        "_x",
-        ".x",
-        "a=b",
-        "a*b?[c]{d}",
-        "a%2Fb",
-        "ä/ö €",
-        "a\\b",
-        "+a",
-        "~",
-        "x" * 500,
-        "ü" * 250,
-    ],
-)
-def test_a_dataid_never_leaves_its_folder(tmp_path: Path, dataid: str) -> None:
-    folder = encoded(DataId(dataid))
-    assert tmp_path in (tmp_path / folder).resolve().parents
-    assert all(
-        len(piece) <= 255 and piece[0] not in "._" and not set(piece) & set("*?[]{}\\:=") for piece in folder.split("/")
-    )
-    assert decoded(folder) == dataid
-
-
 @pytest.mark.parametrize("dataid", ["../../etc:=*", "ü [€] %2F" * 20])
 def test_a_chunk_with_any_dataid_is_written_and_read(spark: SparkSession, tmp_path: Path, dataid: str) -> None:
     root = tmp_path / "root with [signs]"
     made = staged(spark.range(1), root, dataid)
     assert rows(read(spark, [version(made, dataid)])) == [(0,)]
-
-
-def test_different_dataids_have_different_folders() -> None:
-    long = "x" * 200
-    names = ["a", "A", "a b", "a%20b", long, long + "1", long + "+1", long + "/1", long + "1/1"]
-    assert len({encoded(DataId(name)) for name in names}) == len(names)
-    with pytest.raises(InvalidName):
-        encoded(DataId("a\nb"))
 
 
 def test_a_root_may_be_an_url_or_relative(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,11 +21,8 @@ from opendataflow_dagster.cli.arguments import Moment
 from opendataflow_dagster.cli.main import COMMANDS, SECTIONS, odf
 from opendataflow_dagster.cli.options import WIDE, Act
 from opendataflow_dagster.cli.reference import leaves, reference
-from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.errors import InvalidInput
-from opendataflow_dagster.protocol.hold import hold
-from opendataflow_dagster.protocol.resubmit import resubmit
-from tests.factories import Flow, key
+from tests.factories import key
 
 PROJECT = Path(__file__).parents[2]
 LEAVES = [pytest.param(words, command, id=" ".join(words[1:])) for words, command in leaves(odf)]
@@ -145,46 +142,12 @@ def test_completion_prints_a_script_for_the_shell(shell: str) -> None:
     assert CliRunner().invoke(odf, ["completion", "dos"]).exit_code == 64
 
 
-def test_a_rehearsal_says_what_the_verbs_would_do_and_changes_nothing(flow: Flow) -> None:
-    flow.register("load: -> raw")
-    flow.produce("load", "1")
-    with Ledger(flow.url, rehearsal=True) as rehearsal:
-        assert resubmit(rehearsal, [key("raw/1")], by="ada").chunks == (key("raw/1"),)
-        assert hold(rehearsal, [key("raw/1")], by="ada") == [key("raw/1")]
-        assert hold(rehearsal, [key("raw/1")], by="ada") == [], "it sees what it did before"
-        with rehearsal.statement() as statement:
-            assert statement.run("end_run", run_id=0, outcome="ENDED") == 0
-    assert flow.status("raw/1") == "READY"
-    assert flow.psql.execute("select from dataflow.chunk_event where actor = 'ada'").rowcount == 0
-
-
 def test_many_chunks_are_changed_only_with_a_yes() -> None:
     act = Act(by=None, reason="", dry_run=False, yes=False, json_wanted=False)
     act.confirm(WIDE, "resubmit 20 chunks")
     with pytest.raises(InvalidInput, match="resubmit 700 chunks; look at it with --dry-run, then say --yes"):
         act.confirm(700, "resubmit 700 chunks")
     Act(by=None, reason="", dry_run=False, yes=True, json_wanted=False).confirm(700, "resubmit 700 chunks")
-
-
-def test_a_closed_pipe_is_no_answer(flow: Flow) -> None:
-    """Neither yes nor no: nobody read it to the end."""
-    flow.type(
-        "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)"
-        " select 'big', 'someone', n::text, 'OUT', 'READY' from generate_series(1, 10000) n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", "from opendataflow_dagster.cli.main import main; main()", "chunks", "big", "--list"],
-        env={**os.environ, "ODF_DATABASE_URL": flow.url},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline().startswith("dataid")
-        process.stdout.close()
-        assert process.stderr.read() == ""
-    assert process.returncode == 128
 
 
 # --- how it speaks
