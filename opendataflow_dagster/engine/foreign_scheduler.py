@@ -19,7 +19,7 @@ from ..model.ids import ClaimId, DataId, DatasetId, RunId
 from ..model.manifest import NewManifest
 from ..protocol.claim import claim, claim_next
 from ..protocol.job_run import begin_run, end_run, forget_run
-from ..protocol.publish import Made, Published, publish_many
+from ..protocol.publish import Published, StagedClaim, publish_many
 from ..protocol.release import fail_many
 from ..protocol.renew import renew
 from ..scripts.run_script import ELSEWHERE
@@ -77,7 +77,7 @@ def end(
     if strangers := sorted(set(places) - {output for one in found.held for output in one.claim.outputs}):
         raise InvalidInput(f"run {run_id} does not make {strangers[0]}; leave its location out")
     made = [
-        Made(
+        StagedClaim(
             claim=one.claim,
             manifests={output: _manifest(one, output, places, row_count) for output in one.claim.outputs},
         )

@@ -13,7 +13,7 @@ from ..ledger.registry import Room
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId, data_id, job_id
 from ..model.verdict import CODES, Answer, Code, Verdict
-from ..protocol.gate import look_at_files, manifests_of, require_job
+from ..protocol.gate import look_at_files, pinned_manifests, pins, require_job
 from ..protocol.throttle import room
 from .causes import Cause, causes, normalised
 from .selection import failed
@@ -68,7 +68,7 @@ def why(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) -> Why
         if not stored:
             # Asked, not stored: who may only read shall be told, too.
             (asked,) = claims.ask(transaction, job, [chunk])
-            verdict = look_at_files(asked, manifests_of(transaction, [asked]))
+            verdict = look_at_files(asked, pins(asked, pinned_manifests(transaction, [asked])))
         kept = chunks.verdicts(transaction, job, chunk)
         outputs = [DatasetId(row["datasetid"]) for row in transaction.rows("outputs_of", jobid=job)]
         found = chunks.find(transaction, [ChunkKey(datasetid=one, dataid=chunk) for one in outputs])

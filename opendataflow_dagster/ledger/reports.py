@@ -9,6 +9,7 @@ from typing import Final
 
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest
+from ..model.problems import Problem
 from ..model.verdict import Answer
 from . import rows
 from .database import Transaction
@@ -81,7 +82,18 @@ def what_can_run(transaction: Transaction, jobids: Sequence[JobId], count: int) 
 
 
 def what_blocks(transaction: Transaction, jobids: Sequence[JobId]) -> list[Blocked]:
-    return [Blocked(**row) for row in transaction.rows("what_blocks", jobids=list(jobids))]
+    return [
+        Blocked(
+            jobid=row["jobid"],
+            word=row["word"],
+            chunks=row["chunks"],
+            example=row["example"],
+            reason=row["reason"]
+            or "; ".join(str(Problem.from_json(problem)) for problem in row["problems"] or ())
+            or None,
+        )
+        for row in transaction.rows("what_blocks", jobids=list(jobids))
+    ]
 
 
 def open_runs(transaction: Transaction, jobids: Sequence[JobId]) -> list[OpenRun]:
@@ -109,7 +121,9 @@ def how_made(transaction: Transaction, manifest_ids: Sequence[ManifestId]) -> di
     """Those of the versions that a claim has published."""
     found = transaction.rows("how_made", manifest_ids=list(manifest_ids)) if manifest_ids else []
     return {
-        row["manifest_id"]: HowMade(answers=rows.answers(row), attempt=row["attempt"], seconds=row["seconds"])
+        row["manifest_id"]: HowMade(
+            answers=rows.verdict(row["jobid"], row).answers, attempt=row["attempt"], seconds=row["seconds"]
+        )
         for row in found
     }
 

@@ -52,31 +52,3 @@ select n.*
 on conflict (jobid) do update
    set lease = excluded.lease, max_attempts = excluded.max_attempts, retry_delay = excluded.retry_delay, retry_on = excluded.retry_on,
        ordered = excluded.ordered, cascade = excluded.cascade, catch_up = excluded.catch_up
-
--- name: list_inputs
--- The input chunks of planned chunks. First those that are no longer meant go, then the others come.
-with meant as (
-    select * from unnest(%(dataids)s::text[], %(datasetids)s::text[], %(input_dataids)s::text[]) as m(dataid, datasetid, input_dataid)
-), gone as (
-    delete from dataflow.chunk_input e
-     where e.jobid = %(jobid)s and e.dataid = any (%(planned)s)
-       and not exists (select from meant m where m.dataid = e.dataid and m.datasetid = e.datasetid and m.input_dataid = e.input_dataid)
-)
-insert into dataflow.chunk_input (jobid, dataid, datasetid, input_dataid)
-select %(jobid)s, m.dataid, m.datasetid, m.input_dataid from meant m
-on conflict do nothing
-
--- name: plan_chunks
--- Announce the chunks that a Job shall produce, and which run was asked for them. A chunk that has a row keeps it.
-insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, run_id)
-select j.datasetid, j.jobid, p.dataid, 'OUT', 'PENDING', %(run_id)s::bigint
-  from dataflow.job j
- cross join unnest(%(dataids)s::text[]) as p(dataid)
- where j.jobid = %(jobid)s and j.itemtype = 'OUT'
-   and not exists (select from dataflow.datastatus s where s.datasetid = j.datasetid and s.dataid = p.dataid and s.locktype = 'OUT')
- order by j.datasetid, p.dataid
-on conflict do nothing
-
--- name: turn_the_day
--- `today` is READY for the current date of its time zone; how many days are new.
-select dataflow.turn_the_day() as days

@@ -108,7 +108,7 @@ select e.* from dataflow.chunk_event e
 
 -- name: blocked_causes
 -- The refused chunks of a Job with their newest stored answers.
-select r.dataid, v.asked, v.claim_id, v.ready, v.right_data, v.placed, v.valid, v.safe, v.inputs
+select r.dataid, v.asked, v.claim_id, v.problems, v.inputs
   from dataflow.runnable r
  cross join lateral (select * from dataflow.verdict v
                       where v.jobid = r.jobid and v.dataid = r.dataid order by v.verdict_id desc limit 1) v

@@ -72,36 +72,3 @@ update dataflow.datastatus s set status = 'READY', manifest_id = m.manifest_id, 
   from made m
  where s.datasetid = m.datasetid and s.dataid = m.dataid and s.locktype = 'OUT' and s.claim_id is null and s.status <> 'HOLD'
 returning m.version
-
--- name: force_release
--- Whatever the chunk is now, it is free after this; a live claim is revoked.
-update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s
-  from dataflow.job j
- where j.jobid = %(jobid)s and j.itemtype = 'OUT' and s.datasetid = j.datasetid and s.dataid = %(dataid)s and s.locktype = 'OUT'
-   and s.status is distinct from 'PENDING' and s.status is distinct from 'RESUBMIT'
-
--- name: take_over
--- What other Jobs have left of the outputs of this one becomes its own.
-select dataflow.take_over(%(jobid)s, array(select j.datasetid from dataflow.job j where j.jobid = %(jobid)s and j.itemtype = 'OUT'),
-                          array[%(dataid)s])
-
--- name: force_claim
--- A claim for which nobody was asked; the history says so.
-with claim as materialized (
-    select nextval('dataflow.claim_id') as claim_id,
-           coalesce((select p.lease from dataflow.job_policy p where p.jobid = %(jobid)s), interval '10 minutes') as lease
-), taken as (
-    insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, claim_id, lease_until, attempt, run_id, reason)
-    select j.datasetid, %(jobid)s, %(dataid)s, 'OUT', 'RUNNING', claim.claim_id, now() + claim.lease, 1, %(run_id)s::bigint, %(reason)s
-      from dataflow.job j cross join claim where j.jobid = %(jobid)s and j.itemtype = 'OUT'
-        on conflict (datasetid, jobid, dataid) do update
-       set status = 'RUNNING', claim_id = excluded.claim_id, lease_until = excluded.lease_until, run_id = excluded.run_id,
-           attempt = s.attempt + 1, reason = excluded.reason
-     where s.locktype = 'OUT'
-    returning s.datasetid, s.attempt, s.lease_until
-), answered as (
-    insert into dataflow.verdict (jobid, dataid, claim_id, ready, right_data, placed, valid, safe, code, inputs, forced)
-    select %(jobid)s, %(dataid)s, claim.claim_id, %(ready)s, %(right_data)s, %(placed)s, %(valid)s, %(safe)s, %(code)s, %(inputs)s, true from claim
-)
-select claim.claim_id, claim.lease, max(t.lease_until) as lease_until, max(t.attempt) as attempt, array_agg(t.datasetid) as outputs
-  from claim cross join taken t group by claim.claim_id, claim.lease

@@ -1,19 +1,19 @@
--- The triggers of the registry.
+-- The triggers of the registry: its changes enter the history, and the runnable set follows them.
 
--- Of two that change it at the same moment the second must see the first: each might close half a cycle. Before it touches a row, as
--- a registration does.
-create function dataflow.wait_for_registry() returns trigger language plpgsql as $$
+-- Of two changes at the same moment the second must see the first: each might close half a cycle. The lock is taken before a
+-- row is touched, as a registration does.
+create function dataflow.lock_registry() returns trigger language plpgsql as $$
 begin
     perform pg_advisory_xact_lock(hashtext('dataflow'), hashtext('registry'));
     return null;
 end
 $$;
-create trigger wait_for_registry before insert or update or delete on dataflow.job
-    for each statement execute function dataflow.wait_for_registry();
-create trigger wait_for_registry before insert or update or delete on dataflow.job_policy
-    for each statement execute function dataflow.wait_for_registry();
+create trigger lock_registry before insert or update or delete on dataflow.job
+    for each statement execute function dataflow.lock_registry();
+create trigger lock_registry before insert or update or delete on dataflow.job_policy
+    for each statement execute function dataflow.lock_registry();
 
--- A change of the registry: the runnable set of the Jobs it touches is made anew.
+-- The runnable set of the Jobs that a change touches is rebuilt.
 create function dataflow.after_job_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -22,7 +22,7 @@ declare
 begin
     if tg_op = 'DELETE' then
         if not exists (select from old_rows) then
-            return null;  -- a statement that changed nothing; a rebuild would lock everybody out for a moment
+            return null;  -- nothing changed; a rebuild would stop all writers for a moment
         end if;
     elsif not exists (select from new_rows) then
         return null;
@@ -38,7 +38,7 @@ begin
     )
     select string_agg(r.target, ', ' order by r.target) into loop_of from reach r where r.source = r.target;
     if loop_of is not null then
-        raise exception 'DataSets made from themselves: %', loop_of
+        raise exception 'DataSets are made from themselves: %', loop_of
             using errcode = 'DF002', hint = 'remove one IN or OUT item of the jobs in the cycle';
     end if;
     if tg_op <> 'INSERT' then
@@ -81,7 +81,7 @@ create trigger dataset_updated after update on dataflow.dataset
 create trigger dataset_deleted after delete on dataflow.dataset
     referencing old table as old_rows for each statement execute function dataflow.after_dataset_change();
 
--- Of a policy, only the order and the catching up decide which chunks may run.
+-- Of a policy, only `ordered` and `catch_up` decide which chunks may run.
 create function dataflow.after_policy_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -104,11 +104,11 @@ create function dataflow.after_listing() returns trigger
 as $$
 begin
     if tg_op = 'DELETE' then
-        perform dataflow.wait_for_inputs(array(select distinct o.jobid from old_rows o));
-        perform dataflow.settle_runnable(array_agg(o.jobid), array_agg(o.dataid)) from old_rows o having count(*) > 0;
+        perform dataflow.lock_planned_inputs(array(select distinct o.jobid from old_rows o));
+        perform dataflow.evaluate(array_agg(o.jobid), array_agg(o.dataid)) from old_rows o having count(*) > 0;
     else
-        perform dataflow.wait_for_inputs(array(select distinct n.jobid from new_rows n));
-        perform dataflow.settle_runnable(array_agg(n.jobid), array_agg(n.dataid)) from new_rows n having count(*) > 0;
+        perform dataflow.lock_planned_inputs(array(select distinct n.jobid from new_rows n));
+        perform dataflow.evaluate(array_agg(n.jobid), array_agg(n.dataid)) from new_rows n having count(*) > 0;
     end if;
     return null;
 end
@@ -129,3 +129,58 @@ $$;
 create trigger keep_modified before insert or update on dataflow.job for each row execute function dataflow.keep_modified();
 create trigger keep_modified before insert or update on dataflow.dataset for each row execute function dataflow.keep_modified();
 create trigger keep_modified before insert or update on dataflow.job_policy for each row execute function dataflow.keep_modified();
+create trigger keep_modified before insert or update on dataflow.job_control for each row execute function dataflow.keep_modified();
+
+-- The operators' limits of a Job.
+create function dataflow.after_control_change() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if tg_op = 'DELETE' then
+        insert into dataflow.job_event (jobid, login, actor) values (old.jobid, session_user, current_setting('dataflow.actor', true));
+    elsif tg_op = 'INSERT' or (new.concurrency, new.paused) is distinct from (old.concurrency, old.paused) then
+        insert into dataflow.job_event (jobid, concurrency, paused, reason, login, actor)
+        values (new.jobid, new.concurrency, new.paused, new.reason, session_user, current_setting('dataflow.actor', true));
+        -- There may be work again.
+        perform pg_notify('dataflow_runnable', new.jobid);
+    end if;
+    return null;
+end
+$$;
+create trigger control_changed after insert or update or delete on dataflow.job_control
+    for each row execute function dataflow.after_control_change();
+
+-- The history of DataSets, Jobs and policies. Passwords are left out; only that one changed is recorded.
+create function dataflow.record_definition() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+    id       text  := tg_argv[0];
+    was      jsonb := to_jsonb(old);
+    is_now   jsonb := to_jsonb(new);
+    password boolean := was -> 'encryptedpass' is distinct from is_now -> 'encryptedpass'
+                        and coalesce(was ->> 'encryptedpass', is_now ->> 'encryptedpass') is not null;
+    named    text  := coalesce(is_now, was) ->> id;
+begin
+    was := was - array['encryptedpass', 'modified'];
+    is_now := is_now - array['encryptedpass', 'modified'];
+    if tg_op = 'UPDATE' then
+        if was = is_now and not password then
+            return null;
+        end if;
+        select coalesce(jsonb_object_agg(w.key, w.value), '{}'), coalesce(jsonb_object_agg(w.key, is_now -> w.key), '{}')
+          into was, is_now
+          from jsonb_each(was) w where w.value is distinct from is_now -> w.key;
+    end if;
+    insert into dataflow.registry_event (relation, name, before, after, password_changed, reason, login, actor)
+    values (tg_table_name, named, was, is_now, password, nullif(current_setting('dataflow.reason', true), ''),
+            session_user, current_setting('dataflow.actor', true));
+    return null;
+end
+$$;
+create trigger record_definition after insert or update or delete on dataflow.dataset
+    for each row execute function dataflow.record_definition('datasetid');
+create trigger record_definition after insert or update or delete on dataflow.job
+    for each row execute function dataflow.record_definition('jobid');
+create trigger record_definition after insert or update or delete on dataflow.job_policy
+    for each row execute function dataflow.record_definition('jobid');

@@ -1,4 +1,4 @@
--- Upstream's rows come into our tables, with their times. What we cannot hold is named, and nothing was changed.
+-- Inserts upstream's rows into our tables, with their times. Rows that cannot be stored are named, and nothing changes.
 do $$
 declare
     wrong   text;
@@ -9,7 +9,7 @@ begin
         return;
     end if;
 
-    select dataflow.first_three(array_agg(w.what)) into wrong from (
+    select array_to_string((array_agg(w.what))[1:3], '; ') || case when count(*) > 3 then format('; and %s more', count(*) - 3) else '' end into wrong from (
         select format('the DataSet name %L cannot be used', d.datasetid) as what
           from pg_temp.upstream_dataset d where dataflow.is_name(d.datasetid) is not true
         union all

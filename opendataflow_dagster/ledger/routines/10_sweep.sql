@@ -1,15 +1,4 @@
--- The sweep: which versions have no files any more, and which may lose them. Manifests stay for ever.
-
-create table dataflow.version_sweep (
-    manifest_id bigint primary key references dataflow.data_manifest,
-    -- First it is decided that the files go, then they go: whoever dies in between is followed by one who goes on.
-    decided     timestamptz not null default now(),
-    removed     timestamptz,
-    by          text,
-    reason      text default nullif(current_setting('dataflow.reason', true), '')
-);
-comment on table dataflow.version_sweep is 'Versions whose files were swept by retention; nobody can go back to them.';
-create index version_sweep_to_do on dataflow.version_sweep (manifest_id) where removed is null;
+-- The sweep: which versions may lose their files. Manifests stay permanently.
 
 -- Of a whole DataSet, not of each chunk: a server has room for some thousands of locks.
 create function dataflow.sweep_lock(p_datasetid text) returns bigint

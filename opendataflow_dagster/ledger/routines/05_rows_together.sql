@@ -1,9 +1,9 @@
--- What belongs together: a claim and its IN rows, and the outputs of a Job.
+-- Rows that belong together: a claim and its IN rows, and the outputs of a Job.
 
--- What a Job that ended, failed or was resubmitted leaves behind: the IN rows of its chunks. They are those of the
--- inputs that it has, and, where its inputs are not just those of the same name, of those that it had when it was claimed; heal
--- removes what is left. An input that another running chunk of the Job reads, too, stays locked.
-create function dataflow.drop_in_rows(p_jobids text[], p_dataids text[], p_claim_ids bigint[]) returns void
+-- Remove the IN rows of chunks that ended, failed or were resubmitted: those of the Job's inputs and, where the mapping is
+-- not `equal`, those that the claim pinned. An input that another running chunk of the Job still reads stays locked. Heal
+-- removes what is left.
+create function dataflow.release_in_rows(p_jobids text[], p_dataids text[], p_claim_ids bigint[]) returns void
     language plpgsql
 as $$
 declare
@@ -44,21 +44,6 @@ begin
 end
 $$;
 
--- The inputs that a claim has pinned.
-create function dataflow.claimed_inputs(p_jobid text, p_dataid text, p_claim_id bigint)
-    returns table (datasetid text, dataid text)
-    language plpgsql stable rows 10
-as $$
-#variable_conflict use_column
-begin
-    return query
-    select i.datasetid, i.dataid
-      from dataflow.verdict v
-     cross join lateral jsonb_to_recordset(v.inputs) as i(datasetid text, dataid text)
-     where v.jobid = p_jobid and v.dataid = p_dataid and v.claim_id = p_claim_id;
-end
-$$;
-
 -- Does another running chunk of the Job read this input chunk?
 create function dataflow.is_shared(p_jobid text, p_dataid text, p_input_datasetid text, p_input_dataid text) returns boolean
     language plpgsql stable
@@ -73,9 +58,9 @@ begin
 end
 $$;
 
--- The outputs of a Job are claimed and made together: RESUBMIT of one is RESUBMIT of all, and a claim that lost one
--- of its outputs has lost the others.
-create function dataflow.keep_together(p_datasetids text[], p_jobids text[], p_dataids text[], p_statuses text[], p_claim_ids bigint[])
+-- The outputs of a Job are claimed and made together: RESUBMIT of one is RESUBMIT of all, and a claim that lost one of its
+-- outputs has lost the others.
+create function dataflow.align_outputs(p_datasetids text[], p_jobids text[], p_dataids text[], p_statuses text[], p_claim_ids bigint[])
     returns void
     language plpgsql
 as $$
@@ -89,12 +74,41 @@ begin
         select j.datasetid, c.jobid, c.dataid, c.status, c.claim_id
           from unnest(p_datasetids, p_jobids, p_dataids, p_statuses, p_claim_ids) as c(datasetid, jobid, dataid, status, claim_id)
           join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT' and j.datasetid <> c.datasetid
-         where c.status is distinct from 'RUNNING'
+         where c.status is null or c.status not in ('RUNNING', 'CLAIMED')
          order by j.datasetid, c.jobid, c.dataid
     loop
         update dataflow.datastatus t set status = 'RESUBMIT'
          where t.datasetid = other.datasetid and t.jobid = other.jobid and t.dataid = other.dataid and t.locktype = 'OUT'
            and (other.status = 'RESUBMIT' and t.status in ('RUNNING', 'READY', 'FAILED', 'PENDING') or t.claim_id = other.claim_id);
+    end loop;
+end
+$$;
+
+-- PENDING and RESUBMIT rows of these outputs that another Job left (a foreign client, an announcement, a renamed Job)
+-- become this Job's: nobody else would ever make them READY, and consumers wait for every row.
+create function dataflow.adopt_rows(p_jobid text, p_outputs text[], p_dataids text[]) returns void
+    language plpgsql
+as $$
+declare
+    other record;
+begin
+    for other in
+        select s.datasetid, s.jobid, s.dataid, s.manifest_id from dataflow.datastatus s
+         where s.datasetid = any (p_outputs) and s.dataid = any (p_dataids) and s.locktype = 'OUT' and s.jobid <> p_jobid
+           and s.status in ('PENDING', 'RESUBMIT')
+         order by s.datasetid, s.dataid, s.jobid
+           for update
+    loop
+        -- The version that readers get until there is a new one comes along.
+        update dataflow.datastatus s set manifest_id = greatest(s.manifest_id, other.manifest_id)
+         where s.datasetid = other.datasetid and s.jobid = p_jobid and s.dataid = other.dataid and s.locktype = 'OUT';
+        if found then
+            delete from dataflow.datastatus s
+             where s.datasetid = other.datasetid and s.jobid = other.jobid and s.dataid = other.dataid;
+        else
+            update dataflow.datastatus s set jobid = p_jobid
+             where s.datasetid = other.datasetid and s.jobid = other.jobid and s.dataid = other.dataid;
+        end if;
     end loop;
 end
 $$;

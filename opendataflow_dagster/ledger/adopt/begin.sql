@@ -1,5 +1,5 @@
--- An upstream installation: its tables are set aside, so that ours can be made; adopt_end puts the rows into them. All in
--- the transaction of the installation: whatever goes wrong, upstream's tables are as they were.
+-- Sets the tables of an upstream installation aside, so that ours can be created; end.sql inserts the rows into them. All in
+-- the transaction of the installation: after an error, upstream's tables are as they were.
 do $$
 declare
     relation text;
