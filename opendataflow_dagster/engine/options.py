@@ -49,7 +49,7 @@ class Options(TypedDict, total=False):
     skipped_input: Literal["waits", "passes"]
     #: May two chunks have the same content?
     repeats: bool
-    #: Keep a table for outside readers in the catalog of Spark (docs/warehouse.md).
+    #: Keep a table for outside readers in the catalog of Spark (docs/guides/operate.md).
     table: bool
 
 

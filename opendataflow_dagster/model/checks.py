@@ -1,6 +1,6 @@
 """The checks that a DataSet declares: what must hold of every version before it may be published.
 
-A check is a value; the warehouse measures it while the data is written (docs/warehouse.md). Nulls satisfy `accepted`,
+A check is a value; the warehouse measures it while the data is written. Nulls satisfy `accepted`,
 `between` and `matches`, as they do in SQL: say `not_null` where they must not.
 """
 

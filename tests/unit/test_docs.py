@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import opendataflow_dagster
-from opendataflow_dagster.model import errors
+from opendataflow_dagster.model import errors, problems
 from opendataflow_dagster.model.status import TRANSITIONS
 
 ROOT = Path(__file__).parents[2]
@@ -82,6 +82,12 @@ def test_the_retryable_errors_are_named() -> None:
     (sentence,) = re.findall(r"next\. (.*?) are \*\*retryable\*\*", page("reference/codes.md"), re.DOTALL)
 
     assert set(re.findall(r"`(\w+)`", sentence)) == retryable
+
+
+def test_every_problem_is_listed_with_its_meaning() -> None:
+    _, _, section = page("reference/codes.md").partition("## Problems")
+
+    assert re.findall(r"^\| ([A-Z_]+) \|", section, re.MULTILINE) == list(problems._SENTENCES)
 
 
 def test_the_documented_transitions_are_those_of_the_state_machine() -> None:
