@@ -53,11 +53,11 @@ _RULES: Final = {
                  on n.datasetid = s.datasetid and n.dataid = s.dataid
          where s.locktype = 'OUT' and s.manifest_id is not null
            and (m.datasetid, m.dataid, m.version) is distinct from (s.datasetid, s.dataid, n.versions)""",
-    "every claim of the history has one verdict, with five yes": """
+    "every claim of the history has one verdict, with five yes unless it was forced": """
         select e.jobid, e.claim_id, v.verdicts, v.yes
           from (select distinct jobid, claim_id from dataflow.chunk_event where claim_id is not null) e
           left join (select jobid, claim_id, count(*) as verdicts,
-                            bool_and(problems = '[]' and code is null) as yes
+                            bool_and(forced or problems = '[]' and code is null) as yes
                        from dataflow.verdict where claim_id is not null group by jobid, claim_id) v
                  on v.jobid = e.jobid and v.claim_id = e.claim_id
          where (v.verdicts, v.yes) is distinct from (1::bigint, true)""",

@@ -76,7 +76,7 @@ def cancel(act: Act, run_id: int | None, **chosen_by: Any) -> None:
       odf cancel delays 2024-01-14
       odf cancel --run 17 --reason "wrong release"
     """
-    from opendataflow_dagster.insight.runs import runs
+    from opendataflow_dagster.insight.runs import find_run
     from opendataflow_dagster.protocol.cancel import cancel as verb
     from opendataflow_dagster.protocol.cancel import cancel_run
 
@@ -86,7 +86,7 @@ def cancel(act: Act, run_id: int | None, **chosen_by: Any) -> None:
     if any(chosen_by.values()):
         raise InvalidInput("give --run or chunks, not both")
     with act.ledger() as ledger:
-        (found,) = runs(ledger, run_ids=[run_id])
+        found = find_run(ledger, run_id)
         act.confirm(found.holds, f"cancel run {run_id} of {found.jobid}, which holds {found.holds:,} chunks")
         done = cancel_run(ledger, run_id, by=ledger.actor, reason=act.reason)
     held = f", which held {spoken(done)}" if done else ", which held nothing"

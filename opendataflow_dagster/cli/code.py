@@ -18,7 +18,7 @@ from .options import Act, acts, answer, as_json, open_ledger
 from .transfer import confirm, sentence
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.protocol.transfer import Registry
+    from opendataflow_dagster.model.registry import Registry
 
 _file_argument = click.argument(
     "file", metavar="[DEFINITIONS.PY]", default="definitions.py", type=click.Path(dir_okay=False, path_type=Path)
@@ -38,11 +38,11 @@ def check(file: Path, json_wanted: bool) -> None:
       odf check
       odf check pipelines/definitions.py --json
     """
-    from opendataflow_dagster.insight.drift import compare
+    from opendataflow_dagster.insight.drift import find_drift
 
     declared, _ = _declared(file)
     with open_ledger() as ledger:
-        found = compare(ledger, declared)
+        found = find_drift(ledger, declared)
     if json_wanted:
         output.print_json(found)
     else:
@@ -70,13 +70,13 @@ def apply(act: Act, file: Path) -> None:
       odf apply --dry-run
       odf apply pipelines/definitions.py
     """
-    from opendataflow_dagster.insight.drift import apply as verb
-    from opendataflow_dagster.insight.drift import with_connections
     from opendataflow_dagster.protocol.throttle import throttle_first
+    from opendataflow_dagster.protocol.transfer import import_declared as verb
+    from opendataflow_dagster.protocol.transfer import with_stored_connections
 
     declared, limits = _declared(file)
     with act.ledger() as ledger:
-        confirm(act, ledger, with_connections(ledger, declared))
+        confirm(act, ledger, with_stored_connections(ledger, declared))
         done = verb(ledger, declared)
         for jobid, concurrency in limits.items():
             throttle_first(ledger, jobid, concurrency)
@@ -85,7 +85,7 @@ def apply(act: Act, file: Path) -> None:
 
 def _declared(file: Path) -> tuple[Registry, dict[str, int]]:
     """DataSets and Jobs, and with how many chunks at a time each Job begins."""
-    from opendataflow_dagster.protocol.transfer import from_json
+    from opendataflow_dagster.model.registry_json import registry_from_json
 
     if not file.is_file():
         raise InvalidInput(
@@ -100,7 +100,7 @@ def _declared(file: Path) -> tuple[Registry, dict[str, int]]:
         if done.returncode != 0:
             raise InvalidDefinition(f"{file} cannot be loaded ({_last_line(done.stderr)}); see where: python {file}")
         described: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-    return from_json(described["registry"]), described["concurrency"]
+    return registry_from_json(described["registry"]), described["concurrency"]
 
 
 def _last_line(text: str) -> str:

@@ -18,7 +18,7 @@ from .registry_options import parse_partitions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opendataflow_dagster.ledger.definitions import Definition
+    from opendataflow_dagster.model.registry import DatasetDefinition
 
 _CONNECTION = ("hostname", "database", "schemaname", "tablename", "username")
 
@@ -51,13 +51,13 @@ def list_(json_wanted: bool) -> None:
         for each in one.inputs:
             readers.setdefault(each.datasetid, []).append(one.jobid)
     if json_wanted:
-        from opendataflow_dagster.protocol.transfer import dataset_json
+        from opendataflow_dagster.model.registry_json import dataset_to_json
 
         output.print_json(
             {
                 "datasets": [
                     {
-                        **dataset_json(one),
+                        **dataset_to_json(one),
                         "producer": producer.get(one.dataset.datasetid),
                         "consumers": readers.get(one.dataset.datasetid, []),
                     }
@@ -95,13 +95,13 @@ def show(datasetid: str, json_wanted: bool) -> None:
     Example:
       odf dataset show flights
     """
-    from opendataflow_dagster.insight.history import of_dataset
-    from opendataflow_dagster.protocol.transfer import dataset_json
+    from opendataflow_dagster.insight.history import dataset_changes
+    from opendataflow_dagster.model.registry_json import dataset_to_json
 
     (found,) = exchange.look_up(datasets=[datasetid], jobs=[]).datasets
     with open_ledger() as ledger:
-        changes = of_dataset(ledger, datasetid)
-    values = dataset_json(found)
+        changes = dataset_changes(ledger, datasetid)
+    values = dataset_to_json(found)
     if json_wanted:
         output.print_json({**values, "changes": changes})
         return
@@ -146,13 +146,15 @@ def add(act: Act, datasetid: str, **given: Any) -> None:
       odf dataset add weather --partitions daily:2024-01-01 --owner ada
       odf dataset add customers --hostname db1 --database crm --tablename customers --username reader
     """
-    from opendataflow_dagster.ledger.definitions import Connection, Definition
     from opendataflow_dagster.model.dataset import Dataset
     from opendataflow_dagster.model.ids import dataset_id
+    from opendataflow_dagster.model.registry import DatasetConnection, DatasetDefinition
 
     if any(one.dataset.datasetid == datasetid for one in exchange.look_up(jobs=[]).datasets):
         raise InvalidInput(f"there is a DataSet {datasetid}; change it with: odf dataset set {datasetid}")
-    _put(act, Definition(dataset=Dataset(datasetid=dataset_id(datasetid)), connection=Connection()), given)
+    _put(
+        act, DatasetDefinition(dataset=Dataset(datasetid=dataset_id(datasetid)), connection=DatasetConnection()), given
+    )
 
 
 @dataset.command("set")
@@ -201,9 +203,8 @@ def import_(act: Act, document: IO[str]) -> None:
     exchange.take_in(act, document)
 
 
-def _put(act: Act, before: Definition, given: dict[str, Any]) -> None:
-    from opendataflow_dagster.ledger.definitions import Definition
-    from opendataflow_dagster.protocol.transfer import Registry
+def _put(act: Act, before: DatasetDefinition, given: dict[str, Any]) -> None:
+    from opendataflow_dagster.model.registry import DatasetDefinition, Registry
 
     # An empty text takes a value away.
     named: dict[str, Any] = {
@@ -214,11 +215,11 @@ def _put(act: Act, before: Definition, given: dict[str, Any]) -> None:
     if "timezone" in named and named["timezone"] is None:
         raise InvalidInput("a DataSet has a time zone; give one like UTC")
     connection = replace(before.connection, **{name: named.pop(name) for name in _CONNECTION if name in named})
-    after = Definition(dataset=replace(before.dataset, **named), connection=connection)
+    after = DatasetDefinition(dataset=replace(before.dataset, **named), connection=connection)
     exchange.put_in(act, Registry(datasets=(after,), jobs=()))
 
 
-def _partitions(one: Definition) -> str:
+def _partitions(one: DatasetDefinition) -> str:
     if one.dataset.partitions is None:
         return "any"
     values = one.dataset.partitions.to_json()

@@ -159,11 +159,11 @@ def _print_embedded(server: EmbeddedPostgres, json_wanted: bool) -> bool:
 
 
 def _print_configured(server: str, json_wanted: bool) -> bool:
-    from opendataflow_dagster.ledger.reach import Outcome, reach_url
+    from opendataflow_dagster.ledger.reach import reach_url
     from opendataflow_dagster.ledger.settings import url_source
 
     reach = reach_url(server)
-    answers = reach.outcome is Outcome.READY
+    answers = reach.is_ready
     if json_wanted:
         print_json({"kind": "server", "running": answers, "version": reach.version, "problem": reach.reason})
     elif answers:

@@ -18,7 +18,7 @@ from .arguments import Moment
 from .options import as_json, open_ledger
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.report import Failures
+    from opendataflow_dagster.insight.report import FailureReport
 
 _CAUSES = 10
 
@@ -46,12 +46,12 @@ def digest(
       ODF_WEBHOOK_URL=https://... odf digest --webhook
       odf digest --mail ops@example.com | sendmail -t
     """
-    from opendataflow_dagster.insight.report import failures
+    from opendataflow_dagster.insight.report import report_failures
 
     if webhook and address:
         raise InvalidInput("choose --webhook or --mail; for both call it twice")
     with open_ledger() as ledger:
-        found = failures(ledger, since=since or datetime.now(UTC) - timedelta(hours=1), until=until, ask=False)
+        found = report_failures(ledger, since=since or datetime.now(UTC) - timedelta(hours=1), until=until, ask=False)
     subject, text = _subject(found), _text(found)
     posted = bool(webhook and found.chunks and not dry_run)
     if posted:
@@ -71,7 +71,7 @@ def digest(
         click.echo(f"{subject}\n{text}")
 
 
-def _subject(found: Failures) -> str:
+def _subject(found: FailureReport) -> str:
     if not found.chunks:
         return "Nothing failed."
     jobs = {one.jobid for one in found.chunks}
@@ -79,7 +79,7 @@ def _subject(found: Failures) -> str:
     return f"{chunks} of {output.counted(len(jobs), 'Job')} failed, of {causes}"
 
 
-def _text(found: Failures) -> str:
+def _text(found: FailureReport) -> str:
     lines: list[str] = []
     for one in found.causes[:_CAUSES]:
         jobs = ", ".join(one.jobs[:3]) + (f" and {len(one.jobs) - 3:,} more" if len(one.jobs) > 3 else "")

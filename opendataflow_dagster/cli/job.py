@@ -47,11 +47,11 @@ def list_(json_wanted: bool) -> None:
       odf job list
       odf job list --json
     """
-    from opendataflow_dagster.protocol.transfer import job_json
+    from opendataflow_dagster.model.registry_json import job_to_json
 
     known = exchange.look_up(datasets=[])
     if json_wanted:
-        output.print_json({"jobs": [job_json(one) for one in known.jobs]})
+        output.print_json({"jobs": [job_to_json(one) for one in known.jobs]})
     elif not known.jobs:
         output.say("No Jobs are registered. Add one: odf job add NAME --out DATASET")
     else:
@@ -81,17 +81,17 @@ def show(jobid: str, json_wanted: bool) -> None:
     Example:
       odf job show average
     """
-    from opendataflow_dagster.insight.history import of_control, of_job
+    from opendataflow_dagster.insight.history import control_changes, job_changes
+    from opendataflow_dagster.model.registry_json import job_to_json
     from opendataflow_dagster.protocol.throttle import room
-    from opendataflow_dagster.protocol.transfer import job_json
 
     from .why import limits
 
     (found,) = exchange.look_up(datasets=[], jobs=[jobid]).jobs
     with open_ledger() as ledger:
-        now, steered, changes = room(ledger, jobid), of_control(ledger, jobid), of_job(ledger, jobid)
+        now, steered, changes = room(ledger, jobid), control_changes(ledger, jobid), job_changes(ledger, jobid)
     if json_wanted:
-        output.print_json({**job_json(found), "room": now, "steered": steered, "changes": changes})
+        output.print_json({**job_to_json(found), "room": now, "steered": steered, "changes": changes})
         return
     rows = [
         ("reads", ", ".join(_input(each) for each in found.inputs)),
@@ -190,7 +190,7 @@ def export(jobs: tuple[str, ...], json_wanted: bool) -> None:
       odf job export > jobs.json
       odf job export average
     """
-    from opendataflow_dagster.protocol.transfer import Registry
+    from opendataflow_dagster.model.registry import Registry
 
     found = exchange.look_up(datasets=[], jobs=list(jobs) or None).jobs
     used = {name for one in found for name in (*one.outputs, *(each.datasetid for each in one.inputs))}
@@ -214,7 +214,7 @@ def import_(act: Act, document: IO[str]) -> None:
 
 def _put(act: Act, before: Job, given: dict[str, Any]) -> None:
     from opendataflow_dagster.model.ids import DatasetId
-    from opendataflow_dagster.protocol.transfer import Registry
+    from opendataflow_dagster.model.registry import Registry
 
     policy = {name: given[name] for name in POLICY if given[name] is not None}
     if policy.get("retry_on") == "":

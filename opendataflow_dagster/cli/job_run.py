@@ -35,7 +35,7 @@ def begin(act: Act, jobid: str, dataid: str | None, count: int, external_id: str
       odf job begin average
       odf job begin average 2024-01-15 --json
     """
-    from opendataflow_dagster.engine.foreign_scheduler import begin as verb
+    from opendataflow_dagster.engine.foreign_scheduler import begin_scheduled_run as verb
 
     if dataid is not None and count > 1:
         raise InvalidInput("--count is for the next chunks; leave it out when you name one")
@@ -63,10 +63,10 @@ def renew(act: Act, run_id: int) -> None:
     Example:
       odf job renew 17
     """
-    from opendataflow_dagster.engine.foreign_scheduler import extend
+    from opendataflow_dagster.engine.foreign_scheduler import renew_scheduled_run
 
     with act.ledger() as ledger:
-        done = extend(ledger, run_id)
+        done = renew_scheduled_run(ledger, run_id)
     lease = output.moment(done.claims[0].lease_until)
     act.report(
         {"run_id": run_id, "claims": [_object(one) for one in done.claims], "lost": _names(done.lost)},
@@ -90,11 +90,11 @@ def end(act: Act, run_id: int, locations: tuple[str, ...], rows: int | None) -> 
       odf job end 17
       odf job end 17 --location delays=/lake/delays/2024-01-15-run17 --rows 300
     """
-    from opendataflow_dagster.engine.foreign_scheduler import end as verb
-    from opendataflow_dagster.engine.foreign_scheduler import outputs_of
+    from opendataflow_dagster.engine.foreign_scheduler import end_scheduled_run as verb
+    from opendataflow_dagster.engine.foreign_scheduler import outputs_of_run
 
     with act.ledger() as ledger:
-        published = verb(ledger, run_id, _locations(locations, outputs_of(ledger, run_id)), row_count=rows)
+        published = verb(ledger, run_id, _locations(locations, outputs_of_run(ledger, run_id)), row_count=rows)
     names = ", ".join(f"{one.datasetid} version {one.version}" for one in published.versions) or "nothing"
     act.report(
         {"run_id": run_id, "versions": published.versions, "lost": _names(published.lost)},
@@ -113,12 +113,12 @@ def fail(act: Act, run_id: int) -> None:
     Example:
       odf job fail 17 --reason "disk full on node 3"
     """
-    from opendataflow_dagster.engine.foreign_scheduler import give_up
+    from opendataflow_dagster.engine.foreign_scheduler import fail_scheduled_run
 
     if not act.reason:
         raise InvalidInput("say why it failed with --reason; failures are grouped by it")
     with act.ledger() as ledger:
-        claims = give_up(ledger, run_id, act.reason)
+        claims = fail_scheduled_run(ledger, run_id, act.reason)
     names = ", ".join(one.dataid for one in claims)
     act.report({"run_id": run_id, "claims": [_object(one) for one in claims]}, f"Run {run_id} has failed: {names}.")
 

@@ -15,7 +15,7 @@ from . import output
 from .options import as_json, open_ledger
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.report import Figures
+    from opendataflow_dagster.insight.report import LedgerReport
     from opendataflow_dagster.ledger.database import Ledger
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -70,12 +70,12 @@ def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_
 
 
 def _families(ledger: Ledger) -> Iterator[Any]:
-    from opendataflow_dagster.insight.report import figures
+    from opendataflow_dagster.insight.report import report_ledger
 
-    yield from _of(figures(ledger))
+    yield from _of(report_ledger(ledger))
 
 
-def _of(found: Figures) -> Iterator[Any]:
+def _of(found: LedgerReport) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily as Gauge
 
     up = Gauge("odf_up", "The ledger answers.", value=1)
@@ -94,21 +94,21 @@ def _of(found: Figures) -> Iterator[Any]:
     for job, can, cannot in {(one.jobid, one.runnable, one.blocked) for one in found.glance.datasets if one.jobid}:
         runnable.add_metric([job], can)
         blocked.add_metric([job], cannot)
-    average = Gauge("odf_run_average_seconds", "Average of the newest 25 runs that ended well.", labels=["job"])
+    sla_limit = Gauge("odf_run_sla_limit_seconds", "A run that takes longer breaches its SLA.", labels=["job"])
     newest = Gauge("odf_run_newest_seconds", "The newest run, so far.", labels=["job"])
-    breached = Gauge("odf_run_sla_breached", "The newest run takes longer than the average.", labels=["job"])
+    breached = Gauge("odf_run_sla_breached", "The newest run takes longer than its SLA limit.", labels=["job"])
     for run in found.sla:
         newest.add_metric([run.jobid], run.duration.total_seconds())
         breached.add_metric([run.jobid], int(run.breached))
-        if run.average is not None:
-            average.add_metric([run.jobid], run.average.total_seconds())
+        if run.limit is not None:
+            sla_limit.add_metric([run.jobid], run.limit.total_seconds())
     paused = Gauge("odf_job_paused", "An operator has paused the Job.", labels=["job"])
     limit = Gauge("odf_job_concurrency_limit", "At most so many chunks at a time.", labels=["job"])
     for control in found.glance.controls:
         paused.add_metric([control.jobid], int(control.paused is not None))
         if control.concurrency is not None:
             limit.add_metric([control.jobid], control.concurrency)
-    yield from (up, chunks, waiting, pace, runnable, blocked, average, newest, breached, paused, limit)
+    yield from (up, chunks, waiting, pace, runnable, blocked, sla_limit, newest, breached, paused, limit)
 
 
 class _Collector:

@@ -42,15 +42,16 @@ def plan(act: Act, jobid: str, chunks: tuple[str, ...], apply: bool) -> None:
       odf plan average 2024-01-01..2024-01-31
       odf plan average 2024-02-01..2024-02-29 --apply --reason "backfill of February"
     """
-    from opendataflow_dagster.insight.plan import announce_chunks, forecast
+    from opendataflow_dagster.insight.plan import plan_job
+    from opendataflow_dagster.protocol.announce import announce_pending
 
     with act.ledger() as ledger:
-        found = forecast(ledger, jobid, chunks)
+        found = plan_job(ledger, jobid, chunks)
         unplanned = [one.dataid for one in found if not one.planned]
         announced = 0
         if apply:
             act.confirm(len(unplanned), f"announce {len(unplanned):,} chunks of {jobid}")
-            announced = announce_chunks(ledger, jobid, unplanned, by=ledger.actor)
+            announced = announce_pending(ledger, jobid, unplanned, by=ledger.actor)
     if act.json_wanted:
         output.print_json({"dry_run": act.dry_run or not apply, "announced": announced, "chunks": found})
         return

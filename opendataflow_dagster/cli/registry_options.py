@@ -60,13 +60,13 @@ def parse_partitions(text: str) -> Partitions | None:
 
 def parse_input(text: str) -> Input:
     """`flights`, or `codes:all`."""
-    from opendataflow_dagster.ledger.definitions import mapping
     from opendataflow_dagster.model.ids import dataset_id
     from opendataflow_dagster.model.job import Input
+    from opendataflow_dagster.model.registry import mapping_of_kind
 
     name, colon, kind = text.rpartition(":")
     if colon and kind in ("equal", "listed", "all"):
-        return Input(datasetid=dataset_id(name), mapping=mapping(kind))
+        return Input(datasetid=dataset_id(name), mapping=mapping_of_kind(kind))
     return Input(datasetid=dataset_id(text))
 
 

@@ -33,7 +33,13 @@ def report(target: str | None, since: datetime | None, json_wanted: bool) -> Non
       odf report --since 24h -o /srv/www/odf.html
       odf report --json
     """
-    from opendataflow_dagster.insight.report import durations, failures, figures, heat, throughput
+    from opendataflow_dagster.insight.report import (
+        chunk_durations,
+        chunk_statuses,
+        hourly_throughput,
+        report_failures,
+        report_ledger,
+    )
 
     from .report_page import page
 
@@ -41,17 +47,14 @@ def report(target: str | None, since: datetime | None, json_wanted: bool) -> Non
         raise InvalidInput("--json prints, and --output writes the page; choose one")
     target = target or _FILE
     with open_ledger() as ledger:
-        looked, bad = figures(ledger), failures(ledger, since=since)
-        took, hours = durations(ledger), throughput(ledger)
+        looked, bad = report_ledger(ledger), report_failures(ledger, since=since)
+        took, hours = chunk_durations(ledger), hourly_throughput(ledger)
         if json_wanted:
-            sla = [{**output.jsonable(one), "breached": one.breached} for one in looked.sla]
-            output.print_json(
-                {**output.jsonable(looked), "sla": sla, "failures": bad, "durations": took, "hours": hours}
-            )
+            output.print_json({**output.jsonable(looked), "failures": bad, "durations": took, "hours": hours})
             return
         worst = sorted(looked.glance.datasets, key=lambda one: (-one.counts.get("FAILED", 0), one.datasetid))
         drawable = [one.datasetid for one in worst if one.chunks]
-        maps = heat(ledger, drawable[:_HEAT_MAPS])
+        maps = chunk_statuses(ledger, drawable[:_HEAT_MAPS])
     text = page(looked, bad, took, hours, maps, len(drawable) - len(maps))
     if target == "-":
         click.echo(text)

@@ -11,8 +11,9 @@ from . import heatmap
 from .output import moment, span
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.report import Duration, Failures, Figures, Hour
-    from opendataflow_dagster.insight.runs import Sla
+    from opendataflow_dagster.insight.report import FailureReport, LedgerReport
+    from opendataflow_dagster.insight.runs import SlaCheck
+    from opendataflow_dagster.ledger.overview import ChunkDurations, HourlyThroughput
     from opendataflow_dagster.model.ids import DatasetId
     from opendataflow_dagster.model.verdict import Verdict
 
@@ -45,10 +46,10 @@ figure { margin: 1rem 0; } figcaption { font-weight: 600; } svg { max-width: 100
 
 
 def page(
-    figures: Figures,
-    failures: Failures,
-    durations: Sequence[Duration],
-    hours: Sequence[Hour],
+    figures: LedgerReport,
+    failures: FailureReport,
+    durations: Sequence[ChunkDurations],
+    hours: Sequence[HourlyThroughput],
     maps: Mapping[DatasetId, Sequence[tuple[str, str | None]]],
     undrawn: int,
 ) -> str:
@@ -73,7 +74,7 @@ def page(
     )
 
 
-def _cards(figures: Figures, failures: Failures) -> str:
+def _cards(figures: LedgerReport, failures: FailureReport) -> str:
     chunks = sum(one.chunks for one in figures.glance.datasets)
     ready = sum(one.counts.get("READY", 0) for one in figures.glance.datasets)
     running = sum(one.counts.get("RUNNING", 0) for one in figures.glance.datasets)
@@ -90,7 +91,7 @@ def _cards(figures: Figures, failures: Failures) -> str:
     return f'<div class="cards">{shown}</div>{limits}'
 
 
-def _datasets(figures: Figures, now: datetime) -> str:
+def _datasets(figures: LedgerReport, now: datetime) -> str:
     words = [word for word in _COLOURS if any(one.counts.get(word) for one in figures.glance.datasets)]
     rows = [
         [
@@ -137,7 +138,7 @@ def _undrawn(count: int) -> str:
     return f"<p>Not drawn: {count:,} more DataSets, which have fewer failures; see odf chunks.</p>" if count else ""
 
 
-def _failures(failures: Failures, now: datetime) -> str:
+def _failures(failures: FailureReport, now: datetime) -> str:
     if not failures.chunks:
         return "<h2>What failed</h2><p>Nothing.</p>"
     causes = [
@@ -180,7 +181,7 @@ def _answers(verdict: Verdict) -> str:
     )
 
 
-def _hours(hours: Sequence[Hour]) -> str:
+def _hours(hours: Sequence[HourlyThroughput]) -> str:
     most = max((one.versions for one in hours), default=0)
     if not most:
         return "<h2>Throughput</h2><p>Nothing was published in these hours.</p>"
@@ -199,7 +200,7 @@ def _hours(hours: Sequence[Hour]) -> str:
     )
 
 
-def _durations(durations: Sequence[Duration]) -> str:
+def _durations(durations: Sequence[ChunkDurations]) -> str:
     rows = [
         [escape(one.jobid), f"{one.chunks:,}", span(one.median), span(one.p95), span(one.longest)] for one in durations
     ]
@@ -208,20 +209,19 @@ def _durations(durations: Sequence[Duration]) -> str:
     )
 
 
-def _sla(slas: Sequence[Sla]) -> str:
+def _sla(slas: Sequence[SlaCheck]) -> str:
     rows = [
         [
             escape(one.jobid),
-            f"{one.finished}",
-            span(one.average),
             f"{span(one.duration)}{' so far' if one.running else ''}",
-            '<span class="no">longer</span>' if one.breached else '<span class="yes">no</span>',
+            span(one.limit),
+            '<span class="no">breached</span>' if one.breached else '<span class="yes">ok</span>' if one.limit else "-",
+            escape(one.rule),
         ]
         for one in slas
     ]
-    return (
-        "<h2>SLA</h2><p>The newest run of each Job against the average of its newest 25 that ended well.</p>"
-        + _table(["Job", "runs", "average", "newest run", "breached"], rows, range(1, 4))
+    return "<h2>SLA</h2><p>The newest run of each Job against its limit.</p>" + _table(
+        ["Job", "newest run", "limit", "SLA", "rule"], rows, range(1, 3)
     )
 
 

@@ -85,10 +85,10 @@ def _failed(
     ledger: Ledger, datasetid: str | None, jobid: str | None, since: datetime | None, until: datetime | None
 ) -> tuple[list[ChunkKey], datetime | None]:
     """And the moment of the last failure: who became READY after that has what is asked for."""
-    from opendataflow_dagster.insight.selection import failed
+    from opendataflow_dagster.insight.selection import select_failed
     from opendataflow_dagster.model.ids import ChunkKey
 
-    found = failed(ledger, datasetid=datasetid, jobid=jobid, since=since, until=until)
+    found = select_failed(ledger, datasetid=datasetid, jobid=jobid, since=since, until=until)
     keys = [ChunkKey(datasetid=one.datasetid, dataid=one.dataid) for one in found]
     return keys, max((one.modified for one in found), default=None)
 

@@ -30,7 +30,7 @@ def runs(jobid: str | None, running: bool, failed: bool, limit: int, json_wanted
       odf runs average --failed
       odf runs --running --json
     """
-    from opendataflow_dagster.insight.runs import runs as look
+    from opendataflow_dagster.insight.runs import find_runs as look
 
     with open_ledger() as ledger:
         found = look(ledger, jobid=jobid, running=running, failed=failed, count=limit)
@@ -89,7 +89,7 @@ def history(
       odf history --by ada --since 2d
       odf history --status FAILED --json
     """
-    from opendataflow_dagster.insight.history import of_chunk, recent
+    from opendataflow_dagster.insight.history import chunk_history, recent_events
     from opendataflow_dagster.model.ids import ChunkKey, data_id, dataset_id
 
     with open_ledger() as ledger:
@@ -97,9 +97,9 @@ def history(
             if jobid or since or by or statuses:
                 raise InvalidInput("the history of one chunk is shown whole; leave --job, --since, --by, --status out")
             key = ChunkKey(datasetid=dataset_id(datasetid), dataid=data_id(dataid))
-            found = of_chunk(ledger, key, with_reads=reads)[:limit]
+            found = chunk_history(ledger, key, with_reads=reads)[:limit]
         else:
-            found = recent(
+            found = recent_events(
                 ledger,
                 since=since or datetime.now(UTC) - timedelta(days=1),
                 datasetid=datasetid,

@@ -93,8 +93,8 @@ def decrypt(datasetid: str | None, ciphertext: str | None, json_wanted: bool) ->
       odf secret decrypt orders
       odf secret decrypt --ciphertext 'bWyH69XYondjzPYw6rQMJmvFIKq4GP91904Ie8EtBSvUV8Sk'
     """
+    from opendataflow_dagster.insight.secrets import stored_ciphertext
     from opendataflow_dagster.model.ids import dataset_id
-    from opendataflow_dagster.protocol import secret as verbs
     from opendataflow_dagster.secrets import cipher
     from opendataflow_dagster.secrets.passphrase import passphrase
 
@@ -103,7 +103,7 @@ def decrypt(datasetid: str | None, ciphertext: str | None, json_wanted: bool) ->
         if datasetid is None:
             raise InvalidInput("name the DataSet whose password you want, or give a --ciphertext")
         with open_ledger() as ledger:
-            ciphertext = verbs.stored(ledger, datasetid)
+            ciphertext = stored_ciphertext(ledger, datasetid)
     clear = cipher.decrypt(phrase, ciphertext, None if datasetid is None else dataset_id(datasetid))
     if json_wanted:
         print_json({"datasetid": datasetid, "password": clear})
@@ -124,13 +124,14 @@ def rotate(act: Act, upgrade: bool) -> None:
       odf secret rotate --dry-run
       ODF_NEW_PASSPHRASE_FILE=~/new odf secret rotate
     """
+    from opendataflow_dagster.insight.secrets import count_secrets
     from opendataflow_dagster.protocol import secret as verbs
     from opendataflow_dagster.secrets import passphrase as passphrases
 
     old = passphrases.passphrase()
     new = passphrases.find(passphrases.NEW_VARIABLE) or _ask("New passphrase", passphrases.NEW_VARIABLE)
     with act.ledger() as ledger:
-        stored = verbs.count(ledger)
+        stored = count_secrets(ledger)
         act.confirm(stored, f"encrypt {stored:,} passwords anew")
         done = verbs.rotate(ledger, old, new, upgrade=upgrade, by=ledger.actor, reason=act.reason)
     act.report(
@@ -149,12 +150,12 @@ def verify(json_wanted: bool) -> None:
     Example:
       odf secret verify
     """
-    from opendataflow_dagster.protocol import secret as verbs
+    from opendataflow_dagster.insight.secrets import verify_secrets
     from opendataflow_dagster.secrets.passphrase import passphrase
 
     phrase = passphrase()
     with open_ledger() as ledger:
-        found = verbs.verify(ledger, phrase)
+        found = verify_secrets(ledger, phrase)
     if json_wanted:
         print_json({"ok": all(one.readable for one in found), "secrets": found})
     elif found:

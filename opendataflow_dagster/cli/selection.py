@@ -41,7 +41,7 @@ def chosen(
     everything: bool,
 ) -> list[ChunkKey]:
     """With --job the first word is a dataid, too."""
-    from opendataflow_dagster.insight.selection import Selection, keys
+    from opendataflow_dagster.insight.selection import Selection, select_keys
 
     if jobid is not None and datasetid is not None:
         chunks, datasetid = (datasetid, *chunks), None
@@ -55,7 +55,7 @@ def chosen(
     )
     if not chunks and not wanted.filters and not everything:
         raise InvalidInput(f"say which chunks of {datasetid or jobid}: name them, give a range A..B, or say --all")
-    return keys(ledger, wanted)
+    return select_keys(ledger, wanted)
 
 
 def spoken(keys: Sequence[ChunkKey]) -> str:

@@ -10,7 +10,9 @@ from . import output
 from .options import as_json, open_ledger
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.status import Control, DatasetStatus, Glance, Running
+    from opendataflow_dagster.insight.status import DatasetStatus, StatusOverview
+    from opendataflow_dagster.ledger.overview import RunningChunk
+    from opendataflow_dagster.ledger.steering import JobControl
 
 _WORDS = ("READY", "RUNNING", "PENDING", "RESUBMIT", "FAILED", "HOLD", "SKIPPED")
 
@@ -49,7 +51,7 @@ def status(datasets: tuple[str, ...], only_failed: bool, json_wanted: bool) -> N
         show(shown, limits, running)
 
 
-def show(datasets: list[DatasetStatus], controls: list[Control], running: list[Running]) -> None:
+def show(datasets: list[DatasetStatus], controls: list[JobControl], running: list[RunningChunk]) -> None:
     if not datasets:
         output.say("No DataSets to show. Register some: odf dataset add, or odf apply.")
         return
@@ -90,7 +92,7 @@ def as_object(one: DatasetStatus) -> dict[str, object]:
     return {**found, "chunks": one.chunks, "progress": one.progress}
 
 
-def glance_of(glance: Glance) -> None:
+def glance_of(glance: StatusOverview) -> None:
     show(list(glance.datasets), list(glance.controls), list(glance.running))
 
 

@@ -15,48 +15,49 @@ from .options import Act, open_ledger
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opendataflow_dagster.insight.history import Redefinition
+    from opendataflow_dagster.insight.history import DefinitionChange
     from opendataflow_dagster.ledger.database import Ledger
-    from opendataflow_dagster.protocol.transfer import Imported, Registry
+    from opendataflow_dagster.model.registry import Registry
+    from opendataflow_dagster.protocol.transfer import RegistryChanges
 
 document_argument = click.argument("document", metavar="FILE|-", type=click.File("r", encoding="utf-8"))
 
 
 def write(known: Registry) -> None:
-    from opendataflow_dagster.protocol.transfer import to_json
+    from opendataflow_dagster.model.registry_json import registry_to_json
 
-    output.print_json(to_json(known))
+    output.print_json(registry_to_json(known))
 
 
 def take_in(act: Act, document: IO[str]) -> None:
-    from opendataflow_dagster.protocol.transfer import from_json
+    from opendataflow_dagster.model.registry_json import registry_from_json
 
     try:
         read = json.load(document)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{document.name} is no JSON ({error}); make it with: odf job export") from None
-    put_in(act, from_json(read))
+    put_in(act, registry_from_json(read))
 
 
 def put_in(act: Act, wanted: Registry) -> None:
-    from opendataflow_dagster.protocol.transfer import put
+    from opendataflow_dagster.protocol.transfer import import_registry
 
     with act.ledger() as ledger:
         confirm(act, ledger, wanted)
-        done = put(ledger, wanted)
+        done = import_registry(ledger, wanted)
     act.report(output.jsonable(done), sentence(done))
 
 
 def confirm(act: Act, ledger: Ledger, wanted: Registry) -> None:
     """What many are, new or changed, needs a yes."""
-    from opendataflow_dagster.protocol.transfer import changes, registry
+    from opendataflow_dagster.protocol.transfer import export_registry, preview_import
 
-    foreseen = changes(registry(ledger), wanted)
+    foreseen = preview_import(export_registry(ledger), wanted)
     new, changed = len(foreseen.new), len(foreseen.changed)
     act.confirm(new + changed, f"register {new:,} new and {changed:,} changed DataSets and Jobs")
 
 
-def sentence(done: Imported) -> str:
+def sentence(done: RegistryChanges) -> str:
     parts = [
         f"{words}: {', '.join(names[:10])}{f' and {len(names) - 10} more' if len(names) > 10 else ''}"
         for words, names in (("New", done.new), ("Changed", done.changed))
@@ -68,13 +69,13 @@ def sentence(done: Imported) -> str:
 
 
 def look_up(*, datasets: list[str] | None = None, jobs: list[str] | None = None) -> Registry:
-    from opendataflow_dagster.protocol.transfer import registry
+    from opendataflow_dagster.protocol.transfer import export_registry
 
     with open_ledger() as ledger:
-        return registry(ledger, datasets=datasets, jobs=jobs)
+        return export_registry(ledger, datasets=datasets, jobs=jobs)
 
 
-def show_changes(found: Sequence[Redefinition]) -> None:
+def show_changes(found: Sequence[DefinitionChange]) -> None:
     if found:
         output.heading("\nWho changed it")
         output.table(

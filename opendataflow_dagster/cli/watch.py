@@ -72,15 +72,15 @@ class _Follower:
     def _new_events(self) -> None:
         """The last ten, and then whatever is new. Who was earlier may commit later: each look goes back a little, and
         what was seen is not said again. The times are the ledger's own."""
-        from opendataflow_dagster.insight.history import recent
+        from opendataflow_dagster.insight.history import recent_events
 
         if self._since is None:
             self._since = datetime.now(UTC) - timedelta(hours=1)
-            shown = recent(self._ledger, since=self._since, count=10)
+            shown = recent_events(self._ledger, since=self._since, count=10)
             self._since = shown[0].at - _GRACE if shown else self._since
-            self._seen = {one.event_id for one in recent(self._ledger, since=self._since, count=_ALL)}
+            self._seen = {one.event_id for one in recent_events(self._ledger, since=self._since, count=_ALL)}
         else:
-            found = recent(self._ledger, since=self._since, count=_ALL)
+            found = recent_events(self._ledger, since=self._since, count=_ALL)
             shown = [one for one in found if one.event_id not in self._seen]
             self._since = max([self._since, *(one.at - _GRACE for one in found)])
             self._seen = {one.event_id for one in found if one.at >= self._since}

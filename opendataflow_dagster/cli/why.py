@@ -16,7 +16,7 @@ from .options import answer, as_json, open_ledger
 
 if TYPE_CHECKING:
     from opendataflow_dagster.insight.causes import Cause
-    from opendataflow_dagster.insight.why import Why, WhyJob
+    from opendataflow_dagster.insight.why import WhyChunk, WhyJob
     from opendataflow_dagster.ledger.registry import Room
 
 
@@ -66,12 +66,12 @@ def why(
 
 
 def _failures(jobid: str | None, since: datetime | None, until: datetime | None, json_wanted: bool) -> None:
-    from opendataflow_dagster.insight.causes import causes
-    from opendataflow_dagster.insight.selection import failed
+    from opendataflow_dagster.insight.causes import group_by_cause
+    from opendataflow_dagster.insight.selection import select_failed
 
     with open_ledger() as ledger:
-        chunks = failed(ledger, jobid=jobid, since=since, until=until)
-    found = causes(chunks)
+        chunks = select_failed(ledger, jobid=jobid, since=since, until=until)
+    found = group_by_cause(chunks)
     if json_wanted:
         output.print_json({"failed": len(chunks), "causes": found})
     elif not chunks:
@@ -146,7 +146,7 @@ def _show_job(found: WhyJob) -> None:
 
 
 def _of_chunk(jobid: str, dataid: str, stored: bool, json_wanted: bool) -> None:
-    from opendataflow_dagster.insight.why import why as ask
+    from opendataflow_dagster.insight.why import why_chunk as ask
 
     from .story import answers
 
@@ -176,7 +176,7 @@ def limits(jobid: str, room: Room) -> None:
         )
 
 
-def _verdict(found: Why) -> str:
+def _verdict(found: WhyChunk) -> str:
     chunk = f"{found.verdict.jobid}/{found.verdict.dataid}"
     if found.verdict.go:
         return f"{chunk} can run"

@@ -49,10 +49,10 @@ class Problem:
             "why": f" ({facts['reason']})" if facts.get("reason") else "",
             "failed": ", ".join(facts.get("checks") or ["a check"]),
         }
-        return _SENTENCES[self.name].format_map({**facts, **derived})
+        return SENTENCES[self.name].format_map({**facts, **derived})
 
 
-_SENTENCES: Final = {
+SENTENCES: Final = {
     # READY
     "ABSENT": "{chunk} does not exist; run its producer or announce it",
     "NOT_READY": "{chunk} is {row}; wait for its producer, or resubmit it if it failed",
@@ -66,7 +66,7 @@ _SENTENCES: Final = {
     "OLD_MANIFEST": "{chunk} points to version {version}, which has been superseded; resubmit it",
     "OTHER_SCHEMA": "{chunk} has schema {schema_hash}, declared is {declared}; resubmit it, or declare the new schema",
     "REPEATED": "{chunk} has the same content as {datasetid}/{other}; resubmit the wrong one, or allow repeats",
-    "OUT_OF_DATE": "{chunk} is out of date: it was made from {input} {used}, but {current} is current; resubmit it",
+    "OUT_OF_DATE": "{chunk} is out of date: it was made from {used} of {input}, but {current} is current; resubmit it",
     "NO_OUTPUT": "job {jobid} has no OUT DataSet; register one",
     # PLACED
     "NOTHING_THERE": "nothing is published for {chunk}; wait for its producer",

@@ -10,9 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-from ..ledger.definitions import Connection, Definition
 from ..model.errors import InvalidDefinition, OpenDataFlowError
-from ..protocol.transfer import Registry, to_json
+from ..model.registry import DatasetConnection, DatasetDefinition, Registry
+from ..model.registry_json import registry_to_json
 from . import definitions
 from .catalogue import Catalogue
 
@@ -30,7 +30,7 @@ def describe(file: Path) -> dict[str, object]:
         raise InvalidDefinition(f"{file} does not call build_definitions, so there is nothing of ours in it")
     entries = [one for catalogue in found for one in catalogue.entries.values()]
     registry = Registry(
-        datasets=tuple(Definition(dataset=one.dataset, connection=Connection()) for one in entries),
+        datasets=tuple(DatasetDefinition(dataset=one.dataset, connection=DatasetConnection()) for one in entries),
         jobs=tuple(one.job for one in entries if one.job is not None),
     )
     limits = {
@@ -38,7 +38,7 @@ def describe(file: Path) -> dict[str, object]:
         for one in entries
         if one.job is not None and one.declaration.concurrency is not None
     }
-    return {"registry": to_json(registry), "concurrency": limits}
+    return {"registry": registry_to_json(registry), "concurrency": limits}
 
 
 def main(file: str, result: str) -> int:

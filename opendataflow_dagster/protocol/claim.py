@@ -108,8 +108,9 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
                 _give_way(ledger, job, conflict, until)
     except BaseException:
         # The caller does not learn of these claims: let others have them at once.
-        with suppress(OpenDataFlowError):
-            abandon(ledger, claimed, "the claim of other chunks failed", begun=False)
+        if claimed:
+            with suppress(OpenDataFlowError):
+                abandon(ledger, claimed, "the claim of other chunks failed", begun=False)
         raise
     return Claimed(claims=tuple(claimed), refused=tuple(refused), at_limit=at_limit)
 

@@ -92,7 +92,7 @@ def _misfit(staged: StagedClaim) -> InvalidManifest | None:
         )
     for datasetid, manifest in staged.manifests.items():
         if failed := [check for check in manifest.checks if not check.passed]:
-            figures = "; ".join(f"{check.name}: {check.detail}" for check in failed)
+            figures = "; ".join(str(check) for check in failed)
             return InvalidManifest(
                 f"{datasetid}/{claim.dataid} failed its checks ({figures}); "
                 f"correct its data or its code, then resubmit it"

@@ -38,7 +38,7 @@ from opendataflow_dagster import (
 )
 from opendataflow_dagster.engine.declaration import Declaration
 from opendataflow_dagster.engine.options import Options
-from opendataflow_dagster.model.checks import Check
+from opendataflow_dagster.model.check import Check
 from opendataflow_dagster.model.errors import InvalidDefinition, LedgerUnavailable
 from opendataflow_dagster.model.partitions import Partitions, keys_until, previous_key
 from opendataflow_dagster.orchestrator.catalogue import catalogue
@@ -145,7 +145,7 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     ),
     "within, swapped": (
         lambda: [raw, dataset("made", partitions=MONTHS, mapping={"raw": within(YEAR, MONTHS)})(lambda raw: raw)],
-        "longer than the output's; give the output's partitions first",
+        "longer than the output's; pass the output's partitions first",
     ),
     "within, of other chunks of the input": (
         lambda: [
@@ -224,12 +224,15 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     ),
     "a check of a column that there is not": (
         lambda: [with_schema(not_null("nome"))],
-        "asks for nome, .* it has id, name",
+        r"check not_null\(nome\) needs column nome, .*\(columns: id, name\)",
     ),
-    "a check of the wrong type": (lambda: [with_schema(matches("id", "^a"))], "needs text, but id is bigint"),
+    "a check of the wrong type": (
+        lambda: [with_schema(matches("id", "^a"))],
+        "needs a string column, but id is bigint",
+    ),
     "freshness of no time": (
         lambda: [with_schema(fresh("name", timedelta(days=1)))],
-        "needs a time, but name is string",
+        "needs a timestamp or date column, but name is string",
     ),
     "a check twice": (lambda: [with_schema(row_count(1), row_count(2))], "declares the check row_count twice"),
     "a generator": (lambda: [dataset("made")(generator)], "yields or awaits"),

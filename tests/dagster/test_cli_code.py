@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from opendataflow_dagster.insight.drift import Problem, apply, compare
-from opendataflow_dagster.ledger.definitions import Connection, Definition
+from opendataflow_dagster.insight.drift import DriftProblem, find_drift
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId, JobId
 from opendataflow_dagster.model.job import Input, Job
-from opendataflow_dagster.protocol.transfer import Registry
+from opendataflow_dagster.model.registry import DatasetConnection, DatasetDefinition, Registry
+from opendataflow_dagster.protocol.transfer import import_declared
 from tests.factories import Flow
 from tests.operator import Odf
 
@@ -28,7 +28,7 @@ def code(flow: Flow) -> Registry:
     """What code would declare: raw -> tidy."""
     datasets = [flow.dataset("raw"), flow.dataset("tidy")]
     return Registry(
-        datasets=tuple(Definition(dataset=one, connection=Connection()) for one in datasets),
+        datasets=tuple(DatasetDefinition(dataset=one, connection=DatasetConnection()) for one in datasets),
         jobs=(
             Job(jobid=JobId("load"), outputs=(DatasetId("raw"),)),
             Job(jobid=JobId("clean"), inputs=(Input(datasetid=DatasetId("raw")),), outputs=(DatasetId("tidy"),)),
@@ -103,54 +103,54 @@ def test_apply_says_what_it_did_and_asks_where_that_is_much(run: Odf, tmp_path: 
 
 
 def test_code_and_ledger_that_agree_have_no_findings(flow: Flow, code: Registry) -> None:
-    assert apply(flow.ledger, code).new == ("dataset raw", "dataset tidy", "job load", "job clean")
+    assert import_declared(flow.ledger, code).new == ("dataset raw", "dataset tidy", "job load", "job clean")
     flow.register("other: -> elsewhere")
-    found = compare(flow.ledger, code)
+    found = find_drift(flow.ledger, code)
     assert (found.findings, found.equal) == ((), 4)
     assert found.elsewhere == ("dataset elsewhere", "job other")
 
 
 def test_drift_is_named_field_by_field_and_apply_ends_it(flow: Flow, run: Odf, code: Registry) -> None:
-    apply(flow.ledger, code)
+    import_declared(flow.ledger, code)
     run.text("dataset", "set", "raw", "--owner", "grace", "--hostname", "db1")
     run.text("job", "set", "clean", "--lease", "2h")
-    found = compare(flow.ledger, code)
+    found = find_drift(flow.ledger, code)
     assert [(one.problem, one.name) for one in found.findings] == [
-        (Problem.DIFFERS, "dataset raw"),
-        (Problem.DIFFERS, "job clean"),
+        (DriftProblem.DIFFERS, "dataset raw"),
+        (DriftProblem.DIFFERS, "job clean"),
     ]
     assert found.findings[0].detail == "owner: code None, ledger 'grace'"
     assert "'lease': 600.0" in found.findings[1].detail
-    assert apply(flow.ledger, code).changed == ("dataset raw", "job clean")
-    assert compare(flow.ledger, code).findings == ()
+    assert import_declared(flow.ledger, code).changed == ("dataset raw", "job clean")
+    assert find_drift(flow.ledger, code).findings == ()
     # Code does not say how scripts connect; that stays.
     assert run.json("dataset", "show", "raw")["connection"]["hostname"] == "db1"
 
 
 def test_what_contradicts_the_rest_of_the_ledger_is_found_before_it_is_applied(flow: Flow, code: Registry) -> None:
     flow.register("back: tidy -> raw")
-    (finding,) = [one for one in compare(flow.ledger, code).findings if one.problem is Problem.CONTRADICTS]
+    (finding,) = [one for one in find_drift(flow.ledger, code).findings if one.problem is DriftProblem.CONTRADICTS]
     assert "DataSet raw has two producers, back and load" in finding.detail
     assert finding.step == "let one of them make another DataSet"
 
 
 def test_a_root_that_is_gone_while_chunks_are_ready_is_found(flow: Flow, code: Registry) -> None:
-    apply(flow.ledger, code)
+    import_declared(flow.ledger, code)
     flow.produce("load", "1")
-    assert compare(flow.ledger, code).findings == ()
+    assert find_drift(flow.ledger, code).findings == ()
     (flow.root / "raw").rename(flow.root / "unmounted")
-    (finding,) = compare(flow.ledger, code).findings
-    assert (finding.problem, finding.name) == (Problem.NO_LOCATION, "dataset raw")
+    (finding,) = find_drift(flow.ledger, code).findings
+    assert (finding.problem, finding.name) == (DriftProblem.NO_LOCATION, "dataset raw")
     gone = replace(code.datasets[0].dataset, location="nosuchscheme://lake/raw")
     moved = replace(code, datasets=(replace(code.datasets[0], dataset=gone), code.datasets[1]))
-    assert "cannot be looked at" in [one.detail for one in compare(flow.ledger, moved).findings][-1]
+    assert "cannot be looked at" in [one.detail for one in find_drift(flow.ledger, moved).findings][-1]
 
 
 def test_a_dataset_that_code_declares_external_needs_no_root(flow: Flow) -> None:
     external = Dataset(datasetid=DatasetId("weather"))
-    registry = Registry(datasets=(Definition(dataset=external, connection=Connection()),), jobs=())
-    assert json.dumps(apply(flow.ledger, registry).new) == '["dataset weather"]'
-    assert compare(flow.ledger, registry).findings == ()
+    registry = Registry(datasets=(DatasetDefinition(dataset=external, connection=DatasetConnection()),), jobs=())
+    assert json.dumps(import_declared(flow.ledger, registry).new) == '["dataset weather"]'
+    assert find_drift(flow.ledger, registry).findings == ()
 
 
 def test_a_limit_that_code_declares_is_rehearsed_and_applied_with_its_job(run: Odf, tmp_path: Path) -> None:

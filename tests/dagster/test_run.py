@@ -75,7 +75,7 @@ def test_a_launched_partition_is_published_and_materialized_with_its_story(proje
     assert all(
         f"| {question} | yes |" in str(told["answers"]) for question in ("READY", "RIGHT", "PLACED", "VALID", "SAFE")
     )
-    assert told["checks"] == "row_count: passed (2 rows, wanted are at least 1)"
+    assert told["checks"] == "row_count: passed (2 rows, expected at least 1)"
     assert isinstance(told["bytes"], int)
     assert isinstance(told["duration_s"], float)
 
@@ -445,9 +445,9 @@ def test_a_chunk_is_compared_with_the_nearest_one_before_that_was_made_whatever_
     assert project.launch("steady", day(2)).success
     # Four days before it were never made, and the nearest that was is made anew.
     project.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s", day(2))
-    assert "10 rows, before were 110 (-90.9%)" in project.launch("steady", day(6)).said
+    assert "10 rows, previously 110 (-90.9%" in project.launch("steady", day(6)).said
     rows[day(1)] = 10
-    assert "10 rows, before were 100 (-90.0%)" in project.launch("steady", day(1)).said, "with its own version before"
+    assert "10 rows, previously 100 (-90.0%" in project.launch("steady", day(1)).said, "with its own version before"
 
 
 def test_inputs_of_all_chunks_and_of_a_month_are_read_as_one(project: Project) -> None:

@@ -30,7 +30,7 @@ from opendataflow_dagster.orchestrator.liveness import SilentRuns
 from opendataflow_dagster.orchestrator.planning import planning_sensor
 from opendataflow_dagster.orchestrator.readiness import readiness_sensor
 from opendataflow_dagster.protocol.claim import claim
-from opendataflow_dagster.protocol.job_run import be_heard, begin_run, end_run
+from opendataflow_dagster.protocol.job_run import begin_run, end_run, record_heartbeat
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.request import request
@@ -268,7 +268,7 @@ def test_a_root_that_is_not_mounted_changes_no_chunk_and_fails_the_tick(project:
     project.flow.produce("raw", day(1))
     (project.flow.root / "raw").rename(project.flow.root / "elsewhere")
 
-    with pytest.raises(dg.Failure, match=r"1 versions are there: the root .*/raw of raw: it is not there"):
+    with pytest.raises(dg.Failure, match=r"1 versions are there: the root .*/raw of raw: it does not exist"):
         tick(project, files_sensor(catalogue_of(project)))
 
     assert project.flow.status(f"raw/{day(1)}") == "READY"
@@ -409,7 +409,7 @@ def test_a_run_that_lost_the_database_for_a_while_speaks_before_it_is_ended(
     looks.after(0)
 
     assert looks.after(600) == 0, "nobody could look meanwhile: it may not have been able to speak"
-    be_heard(project.flow.ledger, run_id)
+    record_heartbeat(project.flow.ledger, run_id)
     assert [looks.after(15) for _ in range(8)] == [0] * 8
 
     assert status_of(project, run) == dg.DagsterRunStatus.STARTED

@@ -85,12 +85,14 @@ EVERY: dict[str, Here | Elsewhere] = {
     "why": Here(
         well="load 2024-01-22", says="load/2024-01-22 can run", wrong="nope", error="job nope is not", json="verdict"
     ),
-    "chunks": Here(well="delays", says="30 chunks", wrong="nope", error="there is no DataSet nope", json="chunks"),
+    "chunks": Here(
+        well="delays", says="30 chunks", wrong="nope", error="DataSet nope is not registered", json="chunks"
+    ),
     "chunk show": Here(
-        well="delays 2024-01-09", says="is FAILED", wrong="delays nope", error="there is no chunk", json="events"
+        well="delays 2024-01-09", says="is FAILED", wrong="delays nope", error="does not exist", json="events"
     ),
     "runs": Here(says="cron", wrong="nope", error="job nope is not registered", json="runs"),
-    "history": Here(says="RUNNING -> FAILED", wrong="nope", error="there is no DataSet nope", json="events"),
+    "history": Here(says="RUNNING -> FAILED", wrong="nope", error="DataSet nope is not registered", json="events"),
     # Act
     "plan": Here(well="average", says="10 WAIT, 6 RUN", wrong="nope", error="job nope is not", json="chunks"),
     "resubmit": Here(
@@ -104,7 +106,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="delays 2024-01-09",
         says="Held delays/2024-01-09.",
         wrong="nope 1",
-        error="there is no DataSet nope",
+        error="DataSet nope is not registered",
         json="chunks",
     ),
     "unhold": Here(
@@ -119,14 +121,14 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="flights 2024-01-30",
         says="Skipped flights/2024-01-30.",
         wrong="nope 1",
-        error="there is no DataSet nope",
+        error="DataSet nope is not registered",
         json="chunks",
     ),
     "cancel": Here(
         well="delays 2024-01-14",
         says="Cancelled delays/2024-01-14.",
         wrong="--run 99",
-        error="there is no run 99",
+        error="run 99 does not exist",
         json="chunks",
     ),
     "rollback": Here(
@@ -142,7 +144,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="weather 1",
         says="READY now: weather/1.",
         wrong="delays 1",
-        error="is made by job average",
+        error="is produced by job average",
         json="chunks",
     ),
     "throttle": Here(
@@ -158,7 +160,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         json="room",
     ),
     "heal": Here(says="expired leases: 0 resubmitted", json="resubmitted"),
-    "sweep": Here(well="delays", says="removed: 0 old versions", wrong="nope", error="nope", json="versions"),
+    "sweep": Here(well="delays", says="removed 0 old versions", wrong="nope", error="nope", json="versions"),
     "delete-run": Here(
         well="average 2024-01-14",
         says="Deleted delays/2024-01-14.",
@@ -195,7 +197,7 @@ EVERY: dict[str, Here | Elsewhere] = {
     ),
     "dataset list": Here(says="flights", json="datasets"),
     "dataset show": Here(
-        well="delays", says="location", wrong="nope", error="there is no DataSet nope", json="datasetid"
+        well="delays", says="location", wrong="nope", error="DataSet nope is not registered", json="datasetid"
     ),
     "dataset add": Here(
         well="codes", says="New: dataset codes.", wrong="delays", error="there is a DataSet delays", json="new"
@@ -207,12 +209,12 @@ EVERY: dict[str, Here | Elsewhere] = {
         error="say what of delays to change",
         json="changed",
     ),
-    "dataset export": Here(says='"delays"', wrong="nope", error="there is no DataSet nope", json="datasets"),
+    "dataset export": Here(says='"delays"', wrong="nope", error="DataSet nope is not registered", json="datasets"),
     "dataset import": Here(
         first=exported, well="{tmp}/all.json", says="4 as before", wrong="{tmp}/no.json", error="no.json", json="new"
     ),
     "job list": Here(says="average", json="jobs"),
-    "job show": Here(well="average", says="delays", wrong="nope", error="there is no job nope", json="policy"),
+    "job show": Here(well="average", says="delays", wrong="nope", error="job nope is not registered", json="policy"),
     "job add": Here(
         first=typed("dataset add codes"),
         well="sum --in delays --out codes",
@@ -228,7 +230,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         error="say what of load to change",
         json="changed",
     ),
-    "job export": Here(says='"average"', wrong="nope", error="there is no job nope", json="jobs"),
+    "job export": Here(says='"average"', wrong="nope", error="job nope is not registered", json="jobs"),
     "job import": Here(
         first=exported, well="{tmp}/all.json", says="4 as before", wrong="{tmp}/no.json", error="no.json", json="new"
     ),
@@ -236,14 +238,14 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="average", says="of average has claimed 2024-01-15", wrong="nope", error="job nope is not", json="claims"
     ),
     "job renew": Here(
-        first=spare, well="3", says="The lease now ends", wrong="99", error="there is no run 99", json="claims"
+        first=spare, well="3", says="The lease now ends", wrong="99", error="run 99 does not exist", json="claims"
     ),
     "job end": Here(
         first=spare,
         well="3",
         says="Run 3 has published extra version 1.",
         wrong="1",
-        error="run 1 of load ended before",
+        error="run 1 of job load has already ended",
         json="versions",
     ),
     "job fail": Here(

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import psycopg
@@ -34,6 +35,7 @@ def month(shared_database: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
         flow = Flow(ledger=ledger, url=shared_database, psql=psql, root=tmp_path_factory.mktemp("lake"))
         after_an_outage(flow)
         flow.register("hostile: -> odd")
+        finished_runs(flow, *[60] * 6, jobid="hostile")
         fail(ledger, claim(ledger, "hostile", HOSTILE), f"{HOSTILE}\x1b[2J\nSubject: spam")
         flow.type("insert into dataflow.dataset (datasetid) values ('big')")
         flow.type(
@@ -56,7 +58,14 @@ def test_the_report_is_one_page_that_needs_nothing_else(run: Odf, tmp_path: Path
     target = tmp_path / "report.html"
     assert run.text("report", "-o", str(target)) == f"Wrote {target}.\n"
     page = target.read_text()
-    for part in ("Heat-maps", "What failed", "Throughput", "How long a chunk takes", "SLA", "/mnt/lake/* is not there"):
+    for part in (
+        "Heat-maps",
+        "What failed",
+        "Throughput",
+        "How long a chunk takes",
+        "SLA",
+        "/mnt/lake/* does not exist",
+    ):
         assert part in page
     assert re.findall(r"(?:src|href|url\()", page) == []
     assert "<script" not in page
@@ -72,7 +81,11 @@ def test_the_report_as_json_has_answers_durations_throughput_and_sla(run: Odf) -
     assert {one["jobid"] for one in found["durations"]} == {"load", "average"}
     assert sum(one["versions"] for one in found["hours"]) == 28
     assert len(found["hours"]) == 48
-    assert {one["jobid"]: one["breached"] for one in found["sla"]} == {"average": False, "load": False}
+    assert {one["jobid"]: one["breached"] for one in found["sla"]} == {
+        "average": False,
+        "hostile": False,
+        "load": False,
+    }
     answers = {one["dataid"]: [each["yes"] for each in one["answers"]] for one in found["failures"]["answers"]}
     assert answers["2024-01-12"] == [True, True, True, True, False]
     assert "cannot be written" in run.error("report", "-o", "/no/such/folder/report.html")
@@ -90,18 +103,59 @@ def test_the_report_says_how_many_heat_maps_it_did_not_draw(flow: Flow) -> None:
     assert "Not drawn: 2 more DataSets" in page
 
 
-def test_a_run_that_takes_longer_than_the_average_of_the_last_25_breaches_its_sla(flow: Flow) -> None:
-    flow.register("load: -> raw")
+def finished_runs(flow: Flow, *minutes: int, jobid: str = "load") -> None:
+    for length in minutes:
+        flow.type(
+            "insert into dataflow.job_run (jobid, started, ended, outcome)"
+            " select %s, day, day + make_interval(mins => %s), 'ENDED'"
+            " from (select now() - interval '2 days') as d(day)",
+            jobid,
+            length,
+        )
+
+
+def newest_run(flow: Flow, minutes: int) -> dict[str, Any]:
     flow.type(
-        "insert into dataflow.job_run (jobid, started, ended, outcome)"
-        " select 'load', now() - interval '2 days', now() - interval '2 days' + make_interval(hours => h), 'ENDED'"
-        # Ten old runs of 9 hours do not count any more.
-        " from (select 9 as h from generate_series(1, 10) union all select 1 from generate_series(1, 25)) r"
+        "insert into dataflow.job_run (jobid, started) values ('load', now() - make_interval(mins => %s))", minutes
     )
-    flow.type("insert into dataflow.job_run (jobid, started) values ('load', now() - interval '61 minutes')")
     (sla,) = Odf(url=flow.url).json("report")["sla"]
-    assert (sla["finished"], sla["average"], sla["running"], sla["breached"]) == (25, 3600, True, True)
-    assert sla["duration"] == pytest.approx(3660, abs=30)
+    return dict(sla)
+
+
+def test_a_run_breaches_its_sla_above_one_and_a_half_times_the_95th_percentile(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    # The ten oldest runs, of 9 hours, are beyond the newest 25.
+    finished_runs(flow, *[540] * 10, *[60] * 25)
+    sla = newest_run(flow, 89)
+    assert (sla["finished"], sla["p95"], sla["limit"], sla["running"]) == (25, 3600, 5400, True)
+    assert not sla["breached"], "slower than the average, and within the margin"
+    assert sla["rule"] == "1.5 x the 95th percentile of the last 25 finished runs (3,600.0 s)"
+    sla = newest_run(flow, 91)
+    assert sla["breached"]
+    assert sla["duration"] == pytest.approx(5460, abs=30)
+    assert "breached" in Odf(url=flow.url).text("report", "-o", "-")
+
+
+def test_a_slow_run_does_not_raise_the_limit_it_is_judged_by(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    finished_runs(flow, 10, 10, 10, 10, 10, 600)
+    (sla,) = Odf(url=flow.url).json("report")["sla"]
+    assert (sla["finished"], sla["limit"], sla["running"], sla["breached"]) == (5, 900, False, True)
+
+
+def test_fewer_than_five_finished_runs_give_no_judgement(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    finished_runs(flow, 1, 1, 1, 1)
+    sla = newest_run(flow, 999)
+    assert (sla["finished"], sla["limit"], sla["breached"]) == (4, None, False)
+    assert sla["rule"] == "no limit: 4 finished runs before it, at least 5 are needed"
+
+
+def test_most_healthy_runs_of_a_job_are_within_its_sla(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    finished_runs(flow, *(50 + n % 20 for n in range(25)))
+    for minutes in range(50, 70):
+        assert not newest_run(flow, minutes)["breached"]
 
 
 # --- metrics

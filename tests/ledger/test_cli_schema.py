@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from opendataflow_dagster.cli.main import odf
-from opendataflow_dagster.ledger.schema import migrations
+from opendataflow_dagster.ledger.schema_files import wanted
 from tests.operator import impatient
 
-NAMES = [one.name for one in migrations()]
+NAMES = list(wanted())
 
 
 def run(*arguments: str, url: str) -> Result:

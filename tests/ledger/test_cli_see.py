@@ -108,8 +108,10 @@ def test_chunks_as_a_list_have_their_reasons_in_one_line_each(run: Odf) -> None:
 
 
 def test_chunks_of_what_is_not_there_is_an_error_with_the_next_step(run: Odf) -> None:
-    assert "there is no DataSet nowhere; see them with: odf dataset list" in run.error("chunks", "nowhere")
-    assert "has no chunk 2023-12-31; look" in run.error("chunks", "delays", "2023-12-31")
+    assert "DataSet nowhere is not registered; list the DataSets with: odf dataset list" in run.error(
+        "chunks", "nowhere"
+    )
+    assert "delays: there is no chunk 2023-12-31; list" in run.error("chunks", "delays", "2023-12-31")
     assert "is no time" in run.error("chunks", "delays", "--since", "soon")
     assert run.text("chunks", "empty") == "No chunk of empty is like that.\n"
 
@@ -150,7 +152,7 @@ def test_the_story_as_json_has_answers_attempts_versions_inputs_and_who(month: F
 
 
 def test_the_story_of_a_chunk_that_never_was_is_an_error(run: Odf) -> None:
-    assert "there is no chunk delays/nope; see" in run.error("chunk", "show", "delays", "nope")
+    assert "delays/nope does not exist; list" in run.error("chunk", "show", "delays", "nope")
 
 
 # --- why
@@ -237,7 +239,7 @@ def test_why_without_a_job_or_of_an_unknown_one_is_an_error(run: Odf) -> None:
     assert "name a Job, or ask for all failures: odf why --failed" in run.error("why")
     assert "job averge is not registered" in run.error("why", "averge")
     assert "job averge is not registered" in run.error("why", "averge", "2024-01-01")
-    assert "no answers are stored for average/1999-01-01" in run.error("why", "average", "1999-01-01", "--stored")
+    assert "average/1999-01-01 has no stored answers" in run.error("why", "average", "1999-01-01", "--stored")
     assert "give no dataid" in run.error("why", "average", "2024-01-01", "--failed")
     for ignored in (["--since", "3h"], ["--until", "3h"], ["2024-01-01", "--since", "3h"]):
         assert "go with --failed" in run.error("why", "average", *ignored)
@@ -305,8 +307,8 @@ def test_history_says_who_changed_what_and_why(run: Odf) -> None:
     assert run.json("history", "--by", "nobody")["events"] == []
     assert all(one["locktype"] == "OUT" for one in run.json("history", "flights", "2024-01-01")["events"])
     assert any(one["locktype"] == "IN" for one in run.json("history", "flights", "2024-01-01", "--reads")["events"])
-    assert "nothing ever happened to delays/nope" in run.error("history", "delays", "nope")
-    assert "there is no DataSet nods" in run.error("history", "nods")
+    assert "delays/nope has no history" in run.error("history", "delays", "nope")
+    assert "DataSet nods is not registered" in run.error("history", "nods")
     assert "job nojob is not registered" in run.error("history", "--job", "nojob")
     assert run.json("history", "empty")["events"] == []
     assert "is shown whole" in run.error("history", "delays", "2024-01-09", "--by", "ada")

@@ -65,7 +65,7 @@ def test_jobs_are_listed_and_shown_with_what_they_read_make_and_may(registered: 
     found = run.json("job", "show", "average")
     assert found["policy"]["lease"] == 600
     assert found["room"]["concurrency"] == 3
-    assert "there is no job nope" in run.error("job", "show", "nope")
+    assert "job nope is not registered" in run.error("job", "show", "nope")
 
 
 def test_a_dataset_is_shown_without_its_password(registered: Flow, run: Odf) -> None:
@@ -76,7 +76,9 @@ def test_a_dataset_is_shown_without_its_password(registered: Flow, run: Odf) -> 
         said = run.text(*words)
         assert "reader" in said
         assert "s3cret" not in said
-    assert "there is no DataSet nope; see them with: odf dataset list" in run.error("dataset", "show", "nope")
+    assert "DataSet nope is not registered; list the DataSets with: odf dataset list" in run.error(
+        "dataset", "show", "nope"
+    )
 
 
 def test_an_empty_ledger_says_how_to_begin(run: Odf) -> None:
@@ -108,13 +110,13 @@ def test_a_dataset_is_added_once_and_then_set(run: Odf) -> None:
     [
         (["dataset", "add", "x", "--partitions", "daily:soon"], "'soon' is not a daily dataid"),
         (["dataset", "add", "x", "--partitions", "sometimes"], "are no partitions; write daily:2024-01-01"),
-        (["dataset", "add", "x", "--timezone", "Mars/North"], "is no time zone"),
-        (["dataset", "add", "x", "--location", "../up"], "is no root"),
+        (["dataset", "add", "x", "--timezone", "Mars/North"], "is not a time zone"),
+        (["dataset", "add", "x", "--location", "../up"], "is not a root"),
         (["dataset", "add", " "], "must not be empty"),
-        (["dataset", "set", "codes"], "there is no DataSet codes"),
+        (["dataset", "set", "codes"], "DataSet codes is not registered"),
         (["dataset", "set", "flights"], "say what of flights to change"),
         (["dataset", "set", "flights", "--timezone", ""], "has a time zone"),
-        (["dataset", "export", "nope"], "there is no DataSet nope"),
+        (["dataset", "export", "nope"], "DataSet nope is not registered"),
         (["job", "add", "x"], "name at least one with --out"),
         (["job", "add", "x", "--out", "nope"], "job x uses nope, which is not registered"),
         (["job", "add", "x", "--out", "flights"], "has two producers, load and x"),
@@ -127,8 +129,8 @@ def test_a_dataset_is_added_once_and_then_set(run: Odf) -> None:
         (["job", "set", "load", "--lease", "999999999d"], "make it at most 366 days"),
         (["job", "set", "load", "--retry-delay", "367d"], "make it at most 366 days"),
         (["job", "set", "load"], "say what of load to change"),
-        (["job", "set", "nope", "--lease", "1h"], "there is no job nope"),
-        (["job", "export", "nope"], "there is no job nope"),
+        (["job", "set", "nope", "--lease", "1h"], "job nope is not registered"),
+        (["job", "export", "nope"], "job nope is not registered"),
         (["job", "import", "no-such-file.json"], "no-such-file.json"),
     ],
 )
@@ -196,25 +198,25 @@ def test_what_was_exported_is_imported_elsewhere_and_again_without_a_change(
     ("document", "said"),
     [
         ("{", "is no JSON"),
-        ("[]", "that is no export"),
-        ('{"format": 1, "tables": []}', "the document has 'tables', which is not known"),
+        ("[]", "the document is not a registry export"),
+        ('{"format": 1, "tables": []}', "the document has the unknown key 'tables'"),
         ('{"format": 1, "datasets": [{"name": "x"}]}', "an entry has no datasetid"),
-        ('{"format": 1, "datasets": [{"datasetid": "x", "loction": "/x"}]}', "DataSet x has 'loction'"),
+        ('{"format": 1, "datasets": [{"datasetid": "x", "loction": "/x"}]}', "DataSet x has the unknown key 'loction'"),
         ('{"format": 1, "datasets": null}', "the document: datasets is None, but must be a list"),
         (
             '{"format": 1, "datasets": [{"datasetid": "x", "location": 7}]}',
-            "DataSet x: location is 7, but must be a text",
+            "DataSet x: location is 7, but must be a string",
         ),
         ('{"format": 1, "datasets": [{"datasetid": "x", "repeats": 1}]}', "repeats is 1, but must be true or false"),
         ('{"format": 1, "datasets": [{"datasetid": "x", "foreign_ready": "no"}]}', "trusted or refused"),
         ('{"format": 1, "datasets": [{"datasetid": "x", "skipped_input": "no"}]}', "waits or passes"),
         (
             '{"format": 1, "datasets": [{"datasetid": "x", "connection": {"hostname": 7}}]}',
-            "the connection of DataSet x: hostname is 7, but must be a text or null",
+            "the connection of DataSet x: hostname is 7, but must be a string or null",
         ),
         (
             '{"format": 1, "datasets": [{"datasetid": "x", "connection": {"hostname": "a\\u0000b"}}]}',
-            "the connection of DataSet x: hostname holds a character that cannot be stored",
+            "the connection of DataSet x: hostname contains a character that cannot be stored",
         ),
         (
             '{"format": 1, "datasets": [{"datasetid": "x", "partitions": {"kind": "daily", "first": ""}}]}',
@@ -223,9 +225,9 @@ def test_what_was_exported_is_imported_elsewhere_and_again_without_a_change(
         (
             '{"format": 1, "datasets": [{"datasetid": "x", "partitions":'
             ' {"kind": "daily", "first": "2024-01-01", "last": 7}}]}',
-            "'x' has a value of the wrong kind",
+            "'x' has a value of the wrong type",
         ),
-        ('{"format": 1, "datasets": [{"datasetid": "x", "partitions": {"kind": "odd"}}]}', "are no partitions"),
+        ('{"format": 1, "datasets": [{"datasetid": "x", "partitions": {"kind": "odd"}}]}', "are not partitions"),
         (
             '{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "policy": {"leese": 1}}]}',
             "the policy of job j has",
@@ -234,12 +236,12 @@ def test_what_was_exported_is_imported_elsewhere_and_again_without_a_change(
         ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "policy": {"lease": 1e9}}]}', "at most 366 days"),
         (
             '{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "environment": {"A": 1}}]}',
-            "the environment of job j: A is 1, but must be a text or null",
+            "the environment of job j: A is 1, but must be a string or null",
         ),
         ('{"format": 1, "jobs": [{"jobid": "j", "outputs": "x"}]}', "job j: outputs is 'x', but must be a list"),
         ('{"format": 1, "jobs": [{"jobid": "j", "outputs": [7]}]}', "a DataSet name must be text"),
         ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "inputs": [{}]}]}', "an entry has no datasetid"),
-        ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "inputs": ["a"]}]}', "'a' is no object"),
+        ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"], "inputs": ["a"]}]}', "'a' is not a JSON object"),
         ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"]}]}', "job j uses x, which is not registered"),
     ],
 )

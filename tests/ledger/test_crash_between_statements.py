@@ -65,8 +65,10 @@ class CrashingLedger(Ledger):
         self._killer.close()
 
     @contextmanager
-    def transaction(self, *, actor: str | None = None, reason: str | None = None) -> Iterator[Transaction]:
-        with super().transaction(actor=actor, reason=reason) as transaction:
+    def transaction(
+        self, *, actor: str | None = None, reason: str | None = None, any_schema: bool = False
+    ) -> Iterator[Transaction]:
+        with super().transaction(actor=actor, reason=reason, any_schema=any_schema) as transaction:
             yield CrashingTransaction(transaction._connection, self._boundary)
             self._boundary(transaction._connection)  # before the commit
         self.states.append(snapshot(self._killer))

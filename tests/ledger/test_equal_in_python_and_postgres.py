@@ -15,13 +15,14 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from opendataflow_dagster.ledger.database import Ledger
-from opendataflow_dagster.ledger.rows import ANSWERS
+from opendataflow_dagster.ledger.schema_files import texts
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId, JobId, natural_key
 from opendataflow_dagster.model.job import Job, Policy
 from opendataflow_dagster.model.partitions import Partitions
+from opendataflow_dagster.model.problems import SENTENCES, Question
 from opendataflow_dagster.model.status import FREE, TRANSITIONS, Locktype, Status
-from opendataflow_dagster.model.verdict import CODES, Code, Question
+from opendataflow_dagster.model.verdict import CODES, Code
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import abandon
@@ -106,15 +107,14 @@ def test_a_refused_arrow_leaves_all_rows_of_its_statement_as_they_were(psql: psy
     assert found == [("FAILED",), ("SKIPPED",)]
 
 
-def test_no_other_change_passes_for_a_publication(psql: psycopg.Connection) -> None:
-    """The setting with which a publication says that it sees to its consumers itself."""
-    psql.execute("insert into dataflow.datastatus values ('made', 'j', '1', 'OUT', 'READY', now())")
-    psql.execute("set dataflow.publishing = 'on'")
-    for status in ("PENDING", "RESUBMIT", "READY"):
-        with pytest.raises(psycopg.Error, match="this is no publication"):
-            psql.execute("update dataflow.datastatus set status = %s where datasetid = 'made'", (status,))
-    psql.execute("reset dataflow.publishing")
-    assert one(psql, "select status from dataflow.datastatus where datasetid = 'made'") == "READY"
+@pytest.mark.parametrize("setting", ["dataflow.taking", "dataflow.publishing"])
+def test_no_setting_of_a_session_keeps_a_consumer_from_being_woken(flow: Flow, setting: str) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.type(f"set {setting} = 'on'")
+    flow.type("insert into dataflow.datastatus values ('raw', 'load', '1', 'OUT', 'RUNNING', now())")
+    flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw'")
+    assert one(flow.psql, "select count(*) from dataflow.runnable where jobid = 'clean'") == 1
+    flow.type(f"reset {setting}")
 
 
 @pytest.mark.parametrize("status", Status)
@@ -173,14 +173,23 @@ def test_five_yes_have_no_code(psql: psycopg.Connection) -> None:
     assert list(CODES.values()) == list(Code)
 
 
-def test_the_answers_are_stored_in_the_order_of_the_questions(psql: psycopg.Connection) -> None:
-    found = psql.execute(
-        "select column_name::text from information_schema.columns"
-        " where table_schema = 'dataflow' and table_name = 'verdict' order by ordinal_position"
-    ).fetchall()
-    columns = [name for (name,) in found if name in ANSWERS.values()]
-    assert columns == list(ANSWERS.values())
-    assert list(ANSWERS) == list(Question)
+def test_every_problem_that_postgres_names_has_a_sentence_and_the_other_way_round() -> None:
+    routines = "".join(texts("routines").values())
+    named = set(re.findall(r"'problem', '([A-Z_]+)'", routines))
+    for question in ("ready", "right", "placed", "valid", "safe"):
+        body = re.search(rf"create function dataflow.question_{question}\(.*?end;", routines, re.DOTALL)
+        assert body is not None
+        named |= set(re.findall(r"then '([A-Z_]+)'", body[0]))
+    # About files, which Postgres does not know, and a sentence of release 0.1.0.
+    assert named | {"MISPLACED", "TEXT"} == set(SENTENCES)
+
+
+def test_the_defaults_of_a_policy_are_the_same(flow: Flow) -> None:
+    lease, attempts = flow.psql.execute("select dataflow.lease_of('?'), dataflow.max_attempts_of('?')").fetchone() or ()
+    assert (lease, attempts) == (Policy().lease, Policy().max_attempts)
+    flow.type("insert into dataflow.job_policy (jobid) values ('load')")
+    stored = flow.psql.execute("select lease, max_attempts from dataflow.job_policy").fetchone()
+    assert stored == (lease, attempts)
 
 
 # ---- the natural order

@@ -612,16 +612,3 @@ def test_every_verb_on_a_database_without_the_schema_says_how_to_install_it(empt
             assert not missing.value.retryable, name
         schema.install(ledger)
         register(ledger, [], [])
-
-
-def test_a_schema_that_is_too_old_says_how_to_install_the_rest(empty_url: str, tmp_path: Path) -> None:
-    with Ledger(empty_url) as ledger, psycopg.connect(empty_url, autocommit=True) as psql:
-        schema.install(ledger, upto="0006_triggers")
-        flow = Flow(ledger=ledger, url=empty_url, psql=psql, root=tmp_path)
-        flow.register(LOAD)
-        for act in (lambda: planned(flow, "1"), lambda: claim_next(ledger, "load")):
-            with pytest.raises(SchemaMismatch, match="run: odf schema install"):
-                act()
-        schema.install(ledger)
-        planned(flow, "1")
-        assert [one.dataid for one in claim_next(ledger, "load")] == ["1"]

@@ -35,7 +35,7 @@ from opendataflow_dagster.protocol.announce import announce
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, unhold
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish, publish_many
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.resubmit import resubmit
 from tests.effort import sampled, scaled
@@ -365,7 +365,7 @@ def _publish_batches(barrier: Barrier, url: str, root: str, seed: int) -> Tally:
         for _ in range(scaled(60, fast=15)):
             with _counted(gave_way):
                 taken = claim_next(ledger, chance.choice(("load", "clean")), 12)
-                publish_many(ledger, [Made(claim=one, manifests=of_claim(one, root)) for one in taken])
+                publish_many(ledger, [StagedClaim(claim=one, manifests=of_claim(one, root)) for one in taken])
     return _tally(gave_way)
 
 
@@ -440,7 +440,9 @@ def test_concurrent_publishers_and_operators_give_way_to_each_other_and_nothing_
     flow.type("update dataflow.datastatus set status = 'RESUBMIT' where status = 'FAILED'")
     for jobid in ("load", "clean"):
         while taken := claim_next(flow.ledger, jobid, 100):
-            publish_many(flow.ledger, [Made(claim=one, manifests=of_claim(one, str(flow.root))) for one in taken])
+            publish_many(
+                flow.ledger, [StagedClaim(claim=one, manifests=of_claim(one, str(flow.root))) for one in taken]
+            )
     statuses = flow.psql.execute("select status, count(*) from dataflow.datastatus group by 1").fetchall()
     assert statuses == [("READY", 180)]
     assert_invariants(flow.psql)
@@ -494,7 +496,12 @@ def publishes(flow: Flow, claim: Claim, content: str | None = None) -> Operation
 
 
 def takes(jobid: str, dataid: str) -> Operation:
-    return lambda transaction: ledger_claims.take_named(transaction, JobId(jobid), [DataId(dataid)], None)
+    def take(transaction: Transaction) -> object:
+        job, named = JobId(jobid), [DataId(dataid)]
+        candidates = ledger_claims.named_candidates(transaction, job, named)
+        return ledger_claims.claim(transaction, job, candidates, count=1, run_id=None, named=named)
+
+    return take
 
 
 def test_a_lease_renewed_while_its_chunk_is_published_does_not_keep_it_from_becoming_ready(flow: Flow) -> None:
@@ -662,7 +669,7 @@ def test_a_policy_typed_while_a_registration_goes_on_waits_for_it_and_counts(flo
         registering.execute("update dataflow.job_policy set lease = '20 minutes' where jobid = 'load'")
         registering.commit()
         typing.result(PATIENCE)
-    found = flow.psql.execute("select lease::text, is_ordered from dataflow.job_terms where jobid = 'load'").fetchall()
+    found = flow.psql.execute("select lease::text, ordered from dataflow.job_policy where jobid = 'load'").fetchall()
     assert found == [("00:20:00", True)]
 
 

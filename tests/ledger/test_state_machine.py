@@ -668,7 +668,7 @@ class Walk(RuleBasedStateMachine):
     @invariant()
     def the_answers_and_the_runnable_set_are_those_of_the_model(self) -> None:
         found = self.psql.execute(
-            "select j.jobid, a.dataid, dataflow.code_of(a.ready, a.right_data, a.placed, a.valid, a.safe) "
+            "select j.jobid, a.dataid, dataflow.code_of(a.problems) "
             "from unnest(%s::text[]) as j(jobid) cross join lateral dataflow.ask(j.jobid, %s::text[]) a",
             (list(JOBS), list(DATAIDS)),
             prepare=True,

@@ -21,9 +21,12 @@ from opendataflow_dagster.model.errors import (
 )
 from opendataflow_dagster.model.ids import ClaimId, DataId
 from opendataflow_dagster.model.manifest import File, NewManifest
+from opendataflow_dagster.protocol.stage import stage
+from opendataflow_dagster.protocol.validate import validate
 from opendataflow_dagster.warehouse import parquet
-from opendataflow_dagster.warehouse.parquet import read, schema_hash, stage
+from opendataflow_dagster.warehouse.parquet import read
 from opendataflow_dagster.warehouse.placement import misplaced
+from opendataflow_dagster.warehouse.schema import schema_hash
 from tests.warehouse import claims, rows, staged, version
 
 
@@ -56,8 +59,8 @@ def test_a_write_is_one_spark_job(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_claim_writes_once(spark: SparkSession, tmp_path: Path) -> None:
-    first = stage(spark.range(1), root=str(tmp_path), dataid=DataId("d"), claim_id=ClaimId(7))
-    with pytest.raises(StageFailed, match=r"chunk d \(claim 7\).*is there already"):
+    first = validate(stage(spark.range(1), root=str(tmp_path), dataid=DataId("d"), claim_id=ClaimId(7)))
+    with pytest.raises(StageFailed, match=r"chunk d \(claim 7\).*the folder exists already"):
         stage(spark.range(2), root=str(tmp_path), dataid=DataId("d"), claim_id=ClaimId(7))
     assert rows(read(spark, [version(first)])) == [(0,)]
 
@@ -82,7 +85,7 @@ def test_a_column_that_was_added_later_is_null_before(spark: SparkSession, tmp_p
     declared = _ddl("b string, a bigint, s struct<x: int, y: string>")
     assert rows(read(spark, [new, old], declared)) == [("b", 2, (2, None)), (None, 1, (1, None))]
     other = version(staged(spark.sql("select 'text' as a"), tmp_path), "d9")
-    with pytest.raises(IncompatibleSchema, match=r"set/d9 version 1.*column a is string, wanted is int"):
+    with pytest.raises(IncompatibleSchema, match=r"set/d9 version 1.*column a is string, not int"):
         read(spark, [old, other])
 
 
@@ -258,7 +261,7 @@ def test_a_declared_schema_is_kept_or_nothing_is_written(spark: SparkSession, tm
     declared = StructType([StructField("a", IntegerType()), StructField("b", StringType(), metadata={"comment": "B"})])
     with pytest.raises(IncompatibleSchema) as caught:
         staged(spark.sql("select 1L as a, 2 as c"), tmp_path, schema=declared)
-    wrong = ("column b is missing (string)", "column c (int) is not declared", "a is bigint, declared is int")
+    wrong = ("column b is missing (string)", "column c (int) is not declared", "a is bigint, but declared as int")
     for said in ("chunk d", *wrong):
         assert said in str(caught.value)
     assert list(tmp_path.iterdir()) == []
@@ -313,7 +316,7 @@ def test_a_chunk_with_any_dataid_is_written_and_read(spark: SparkSession, tmp_pa
 def test_a_root_may_be_an_url_or_relative(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for root in (tmp_path.as_uri(), "relative"):
         monkeypatch.chdir(tmp_path)
-        made = stage(spark.range(1), root=root, dataid=DataId("d"), claim_id=ClaimId(next(claims)))
+        made = validate(stage(spark.range(1), root=root, dataid=DataId("d"), claim_id=ClaimId(next(claims))))
         assert made.location.startswith(f"{root}/d/")
         assert misplaced(made.location, made.files) is None
         assert rows(read(spark, [version(made)])) == [(0,)]

@@ -137,10 +137,10 @@ def test_spark_connect_does_all_that_a_session_of_our_own_does(
     assert (found["empty"], found["none"]) == ([0, 0], 0)
     assert found["table"] == [[10, "d:1"]]
     assert found["checks"] == {
-        "unique(id)": [True, "no two of 10 rows are equal"],
-        "unique(k)": [False, "10 of 10 rows share 3 values, for example '0'"],
-        "between(id, 0, 8)": [False, "1 of 10 rows are not, for example '9'"],
-        "not_null(k)": [True, "null in none of 10 rows"],
+        "unique(id)": [True, "10 rows, no repeated key"],
+        "unique(k)": [False, "10 of 10 rows fail unique(k): 3 repeated keys, e.g. 0"],
+        "between(id, 0, 8)": [False, "1 of 10 rows fails between(id, 0, 8), e.g. 9"],
+        "not_null(k)": [True, "no nulls in 10 rows"],
     }
     # SQL has a session of its own beside: with our settings, and it is stopped with its run.
     assert found["sql"] == [[0, "d:1", "UTC"], [1, "d:1", "UTC"]]
@@ -149,7 +149,7 @@ def test_spark_connect_does_all_that_a_session_of_our_own_does(
     assert divided.startswith("StageFailed: chunk d (claim ")
     assert "DIVIDE_BY_ZERO" in divided
     assert twice.startswith("IncompatibleSchema: chunk d (claim ")
-    assert "not_null(nosuch) is about nosuch" in unknown
+    assert "check not_null(nosuch) needs column nosuch" in unknown
     # A server that is killed is known to be gone, at once.
     doomed = processes.child("without_its_server", tmp_path, ODF_SPARK_REMOTE=remote)
     wait_until(lambda: (tmp_path / "connected").exists(), "the second client")
@@ -166,7 +166,7 @@ def test_a_driver_that_is_killed_is_replaced(processes: Processes, tmp_path: Pat
     child = processes.child("survives_its_driver", tmp_path, ODF_SPARK_MASTER="local[2]", ODF_SPARK_CONF=conf)
     found = processes.answer("survives_its_driver", child)
     assert found["said"].startswith("SparkUnavailable: chunk cut off (claim 2)")
-    assert "Spark went away" in found["said"]
+    assert "lost the Spark session" in found["said"]
     assert found["retryable"] is True
     assert (found["new"], found["rows"], found["same"]) == (True, [[0], [1], [2]], True)
     assert found["after stop"] == 5
@@ -211,7 +211,7 @@ def test_a_worker_killed_in_the_middle_of_a_chunk_loses_nothing(
     whole = spark.range(0, 1000, numPartitions=3).selectExpr("id", "id * 2 as twice")
     assert (found["rows"], found["digest"]) == (1000, staged(whole, tmp_path / "here").content_digest)
     assert found["sums"] == [[1000, 1000, sum(range(1000)), 2 * sum(range(1000))]]
-    assert found["check"] == [True, "no two of 1,000 rows are equal"]
+    assert found["check"] == [True, "1,000 rows, no repeated key"]
     assert found["left"] == found["recorded"]
     assert (found["files"], found["temporary"]) == (6, False)
 
@@ -232,10 +232,10 @@ def test_settings_come_from_the_environment() -> None:
     ("environment", "said"),
     [
         ({"ODF_SPARK_MASTER": "yarn", "ODF_SPARK_REMOTE": "sc://h"}, "are both set"),
-        ({"ODF_SPARK_REMOTE": "http://h"}, "'http://h' is no Spark Connect server"),
-        ({"ODF_SPARK_CONF": "spark.x=1"}, "ODF_SPARK_CONF is no JSON object"),
-        ({"ODF_SPARK_CONF": '{"spark.x": {}}'}, "ODF_SPARK_CONF is no JSON object"),
-        ({"ODF_SPARK_CONF": '{"spark.hadoop.fs.s3a.secret.key": "x"}'}, "readable on a command line"),
+        ({"ODF_SPARK_REMOTE": "http://h"}, "'http://h' is not the URL of a Spark Connect server"),
+        ({"ODF_SPARK_CONF": "spark.x=1"}, "ODF_SPARK_CONF is not a JSON object"),
+        ({"ODF_SPARK_CONF": '{"spark.x": {}}'}, "ODF_SPARK_CONF is not a JSON object"),
+        ({"ODF_SPARK_CONF": '{"spark.hadoop.fs.s3a.secret.key": "x"}'}, "visible on a command line"),
     ],
 )
 def test_wrong_settings_are_refused_in_words(environment: dict[str, str], said: str) -> None:

@@ -72,7 +72,7 @@ def test_old_versions_go_and_the_newest_stay(raw: Flow) -> None:
     ]
     assert [folder.is_dir() for folder in folders] == [False, False, True, True]
     assert str(done) == (
-        "raw: removed: 2 old versions (6 bytes), 0 failed attempts; kept because unknown: 0; problems: 0"
+        "raw: removed 2 old versions (6 bytes) and 0 failed attempts; kept 0 unknown folders; problems: 0"
     )
     assert swept(raw, Retention(versions=2, grace=NOW)).versions == ()
 
@@ -84,8 +84,8 @@ def test_old_versions_of_20000_chunks_are_decided_at_once(raw: Flow) -> None:
         " from generate_series(1, 20000) as dataid, generate_series(1, 2) as version"
     )
     with raw.ledger.transaction(actor="test") as transaction:
-        sweeps.decide(transaction, DatasetId("raw"), STRICT, "test")
-        assert len(sweeps.decided(transaction, DatasetId("raw"))) == 20_000
+        sweeps.mark_expired(transaction, DatasetId("raw"), STRICT, "test")
+        assert len(sweeps.marked_versions(transaction, DatasetId("raw"))) == 20_000
 
 
 def test_time_is_counted_from_when_a_version_was_replaced(raw: Flow) -> None:
@@ -179,7 +179,7 @@ def test_a_published_version_is_never_an_orphan(raw: Flow) -> None:
 def test_a_sweep_that_died_is_finished_by_the_next(raw: Flow) -> None:
     old, new = make(raw), make_again(raw)
     with raw.ledger.transaction() as transaction:
-        sweeps.decide(transaction, DatasetId("raw"), STRICT, "who dies here")
+        sweeps.mark_expired(transaction, DatasetId("raw"), STRICT, "who dies here")
     assert old.is_dir()
     assert [one.location for one in swept(raw, Retention()).versions] == [str(old)]
     assert (old.exists(), new.is_dir()) == (False, True)
@@ -200,7 +200,7 @@ def test_nobody_goes_back_to_a_version_that_was_swept(raw: Flow) -> None:
     make(raw)
     make_again(raw)
     with raw.ledger.transaction() as transaction:
-        sweeps.decide(transaction, DatasetId("raw"), STRICT, "a moment ago")
+        sweeps.mark_expired(transaction, DatasetId("raw"), STRICT, "a moment ago")
     with pytest.raises(OpenDataFlowError, match=r"were swept.*choose a newer version"):
         rollback(raw.ledger, key(f"raw/{DATAID}"), 1, by="test")
 
@@ -227,7 +227,7 @@ def test_a_dataset_that_cannot_be_swept_is_named(flow: Flow) -> None:
     flow.type("insert into dataflow.dataset (datasetid) values ('theirs')")
     with pytest.raises(UnknownName, match="nosuch"):
         sweep(flow.ledger, "nosuch", STRICT, by="test")
-    with pytest.raises(InvalidInput, match="theirs has no root"):
+    with pytest.raises(InvalidInput, match="theirs has no location"):
         sweep(flow.ledger, "theirs", STRICT, by="test")
     assert swept(flow).versions == ()  # a root that is not there yet
     with pytest.raises(InvalidDefinition, match="keep 1 or more"):

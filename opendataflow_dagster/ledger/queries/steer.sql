@@ -1,37 +1,37 @@
 -- name: throttle
--- So many chunks of the Job at a time; null: any number.
+-- Sets the concurrency limit of a Job; null removes it.
 insert into dataflow.job_control as c (jobid, concurrency, reason) values (%(jobid)s, %(concurrency)s, %(reason)s)
 on conflict (jobid) do update set concurrency = excluded.concurrency, reason = excluded.reason
  where c.concurrency is distinct from excluded.concurrency
 
 -- name: pause
--- No chunk of the Job begins until it is resumed.
+-- No chunk of the Job starts until it is resumed.
 insert into dataflow.job_control as c (jobid, paused, reason) values (%(jobid)s, now(), %(reason)s)
 on conflict (jobid) do update set paused = excluded.paused, reason = excluded.reason where c.paused is null
 
 -- name: resume
--- What was paused goes on.
+-- Ends the pause of a Job.
 update dataflow.job_control set paused = null, reason = %(reason)s where jobid = %(jobid)s and paused is not null
 
 -- name: delete_run
--- What a Job did for a dataid, as if it had never run; its input rows go with it. Its chunks are what it made.
+-- Deletes the rows of a Job for one dataid, IN rows included, as if it had never run. Returns its output chunks.
 with gone as (
     delete from dataflow.datastatus s where s.jobid = %(jobid)s and s.dataid = %(dataid)s returning s.datasetid, s.dataid, s.locktype
 )
 select g.datasetid, g.dataid from gone g where g.locktype = 'OUT'
 
 -- name: producer_of
--- The Job that makes a DataSet, if there is the DataSet.
+-- A DataSet, if it is registered, and the Job that produces it.
 select d.datasetid, (select j.jobid from dataflow.job j where j.datasetid = d.datasetid and j.itemtype = 'OUT') as jobid
   from dataflow.dataset d where d.datasetid = %(datasetid)s
 
 -- name: lock_announcements
--- The same content, announced as two chunks at the same moment: the second must see the first. Of a whole DataSet, not of
--- each content: a server has room for some thousands of locks.
+-- When the same content is announced as two chunks at the same time, the second must see the first. The lock covers the whole
+-- DataSet rather than each content: a server holds only some thousands of locks.
 select pg_advisory_xact_lock(hashtextextended('announce ' || %(datasetid)s, 0))
 
 -- name: announce
--- Chunks that someone else has made, with a version where they told us of it.
+-- Chunks that were made outside this system, with a version where a manifest was given.
 with given as materialized (
     select g.dataid, g.manifest from unnest(%(dataids)s::text[], %(manifests)s::jsonb[]) as g(dataid, manifest)
 ), made as (
@@ -50,11 +50,11 @@ select %(datasetid)s, %(jobid)s, g.dataid, 'OUT', 'READY', m.manifest_id from gi
 returning s.datasetid, s.dataid
 
 -- name: old_version
--- A version of a chunk, to go back to.
+-- One version of a chunk.
 select m.* from dataflow.data_manifest m where m.datasetid = %(datasetid)s and m.dataid = %(dataid)s and m.version = %(version)s
 
 -- name: rollback
--- The old version again, as a new one: no bytes move, and consumers see that theirs is out of date.
+-- Publishes an old version again under a new number. No bytes move, and consumers become stale.
 with old as materialized (
     select m.*, pg_advisory_xact_lock(dataflow.content_lock(m.datasetid, m.content_digest))
       from dataflow.data_manifest m where m.manifest_id = %(manifest_id)s

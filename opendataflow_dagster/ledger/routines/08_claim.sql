@@ -109,7 +109,6 @@ declare
     job         record;
     room        record;
     expires     timestamptz;
-    places      tid[];
     dataids     text[];
     pins        jsonb[];
     claim_ids   bigint[];
@@ -141,11 +140,11 @@ begin
     if p_named then
         perform from dataflow.runnable r where r.jobid = p_jobid and r.dataid = any (p_dataids) order by r.dataid for update;
     end if;
-    select array_agg(r.ctid), array_agg(r.dataid), array_agg(r.inputs), array_agg(nextval('dataflow.claim_id'))
-      into places, dataids, pins, claim_ids
-      from (select t.ctid, t.dataid, t.inputs
+    select array_agg(r.dataid), array_agg(r.inputs), array_agg(nextval('dataflow.claim_id'))
+      into dataids, pins, claim_ids
+      from (select t.dataid, t.inputs
               from unnest(p_dataids, p_inputs) with ordinality as c(dataid, inputs, place)
-             cross join lateral (select r.ctid, r.dataid, r.inputs from dataflow.runnable r
+             cross join lateral (select r.dataid, r.inputs from dataflow.runnable r
                                   where r.jobid = p_jobid and r.dataid = c.dataid and r.blocked is null and r.inputs = c.inputs
                                     for update skip locked) t
              order by c.place
@@ -155,8 +154,8 @@ begin
     end if;
 
     if dataids is not null then
-        delete from dataflow.runnable r where r.ctid = any (places);
         perform dataflow.adopt_rows(p_jobid, job.outputs, dataids);
+        delete from dataflow.runnable r where r.jobid = p_jobid and r.dataid = any (dataids);
         expires := now() + job.lease;
         -- The outputs, and the inputs that are still what the answers were given on. An input that is read in place gets a row
         -- without a version, which locks out its producer. One row serves all running chunks of the Job that read the same input.

@@ -1,22 +1,24 @@
-"""Values and names of columns as Spark SQL reads them, whatever characters they hold."""
+"""Column names and values as Spark SQL literals, whatever characters they contain."""
 
 from __future__ import annotations
 
 import re
 from datetime import date, datetime
 from decimal import Decimal
+from typing import TypeAlias
 
-from ..model.checks import Scalar
+#: A value that a column can be compared with.
+Scalar: TypeAlias = str | int | float | bool | Decimal | date | datetime
 
 
-def column(name: str) -> str:
+def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
 def text(value: str) -> str:
-    """Raw literals know no escapes, so no setting changes their meaning; literals side by side are one.
+    """Raw literals have no escapes, so no Spark setting changes their meaning. Adjacent literals are concatenated.
 
-    They are cut at each quote, and within `${`, which Spark would replace by a setting of that name.
+    The text is split at each quote, and inside `${`, because Spark substitutes `${name}` with a setting.
     """
     pieces = re.split(r"(')|(?<=\$)(?=\{)", value)
     return " ".join(f'r"{piece}"' if piece == "'" else f"r'{piece}'" for piece in pieces if piece) or "''"
