@@ -87,7 +87,7 @@ def test_the_retryable_errors_are_named() -> None:
 def test_every_problem_is_listed_with_its_meaning() -> None:
     _, _, section = page("reference/codes.md").partition("## Problems")
 
-    assert re.findall(r"^\| ([A-Z_]+) \|", section, re.MULTILINE) == list(problems._SENTENCES)
+    assert re.findall(r"^\| ([A-Z_]+) \|", section, re.MULTILINE) == list(problems.SENTENCES)
 
 
 def test_the_documented_transitions_are_those_of_the_state_machine() -> None:
@@ -102,6 +102,14 @@ def test_the_pictures_name_every_status() -> None:
     drawn = set(re.findall(r">([A-Z]{4,})<", page("images/state-machine.svg")))
 
     assert drawn == {status.value for status in TRANSITIONS}
+
+
+def test_the_monitoring_page_lists_exactly_the_metrics() -> None:
+    source = (ROOT / "opendataflow_dagster" / "cli" / "metrics.py").read_text()
+    rows = [line.split("|")[1] for line in page("operations/monitoring.md").splitlines() if line.startswith("| `odf_")]
+    listed = {name for row in rows for name in re.findall(r"`(odf_\w+)`", row)}
+
+    assert listed == set(re.findall(r'"(odf_\w+)"', source))
 
 
 def test_every_test_that_proves_a_guarantee_exists() -> None:
