@@ -54,9 +54,9 @@ def _options(function: Any) -> Any:
 def run(dataid: str | None, everything: bool, parallel: int, **options: Any) -> None:
     """Run SCRIPT for the next chunk of its Job that is ready, and record how it ended.
 
-    The script finds the chunk in $dataid and its DataSets in $<datasetid>_hostname and so on (docs/scripts.md). Exit
-    codes: 0 finished, 1 nothing is ready, 2 nothing ever will be without a person, 3 the Job is paused, 64 wrong usage,
-    128 and above a failure; --dry-run has the same.
+    The script finds the chunk in $dataid and its DataSets in $<datasetid>_hostname and so on (docs/guides/scripts.md).
+    Exit codes: 0 finished, 1 nothing is ready, 2 nothing ever will be without a person, 3 the Job is paused, 64 wrong
+    usage, 128 and above a failure; --dry-run has the same.
 
     \b
     Example:

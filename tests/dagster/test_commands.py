@@ -1,4 +1,4 @@
-"""The commands of docs/dagster.md do what the page says, typed as they stand there."""
+"""The commands of docs/guides/trigger-runs.md do what the page says, typed as they stand there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.dagster_project import Project
 from tests.dagster_server import ROOT
 from tests.effort import PATIENCE_SECONDS
 
-PAGE = (ROOT / "docs" / "dagster.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "trigger-runs.md").read_text()
 
 
 def test_the_documented_commands_make_a_partition_and_queue_another(project: Project, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_every_example_of_the_help_is_a_command(words: tuple[str, ...], command:
     assert {line: refused(line) for line in lines if refused(line)} == {}
 
 
-@pytest.mark.parametrize("page", sorted((PROJECT / "docs").glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", sorted((PROJECT / "docs").rglob("*.md")), ids=lambda page: page.name)
 def test_every_command_in_the_docs_is_one(page: Path) -> None:
     if page.name == "cli.md":
         return  # made from the commands
