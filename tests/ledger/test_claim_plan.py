@@ -1,4 +1,4 @@
-"""A claim and a publish read no more of a large ledger than of a small one, whatever the planner's statistics.
+"""Request, claim and publish read no more of a large ledger than of a small one, whatever the planner's statistics.
 
 Postgres counts reads of each table and index, also inside functions and triggers, which EXPLAIN does not show.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -16,9 +17,11 @@ import pytest
 
 from opendataflow_dagster.ledger.database import Ledger, in_database
 from opendataflow_dagster.model.claim import Claim
+from opendataflow_dagster.model.job import Job
 from opendataflow_dagster.model.manifest import NewManifest
-from opendataflow_dagster.protocol.claim import claim_next
+from opendataflow_dagster.protocol.claim import claim_many, claim_next
 from opendataflow_dagster.protocol.publish import StagedClaim, publish_many
+from opendataflow_dagster.protocol.request import request
 from tests.factories import Flow
 
 #: The planner's statistics: none; current; or from when there were ten chunks.
@@ -43,6 +46,9 @@ select m.datasetid, m.jobid, m.dataid, 'OUT', 'READY', m.manifest_id from made m
 _FEW, _MANY = 100, 1_500
 _PASSED_OVER = _MANY // 50
 
+#: Measured: 90 to 108.
+_BLOCKS_PER_PUBLICATION = 115
+
 _FLUSH = b"select pg_stat_force_next_flush()"
 _COUNTS = """
 select c.relname, c.relkind = 'r', pg_stat_get_numscans(c.oid), pg_stat_get_blocks_fetched(c.oid)
@@ -60,11 +66,13 @@ class Reads:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """The reads of a claim of one chunk, a claim of a hundred, and their publish."""
+    """The reads of a claim of one chunk, a claim of a hundred, and their publish; and of a hundred chunks by name."""
 
     one: Reads
     hundred: Reads
     publication: Reads
+    request: Reads
+    named: Reads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,20 +97,32 @@ def test_a_claim_reads_the_large_tables_through_indexes_whatever_the_planner_kno
         assert "runnable_in_order" in reads.through
 
 
+def test_chunks_are_requested_and_claimed_by_name_through_indexes_whatever_the_planner_knows(growth: Growth) -> None:
+    for reads in (growth.large.request, growth.large.named):
+        assert not reads.from_end_to_end & _LARGE_TABLES
+        assert "datastatus_pkey" in reads.through
+    assert "runnable_pkey" in growth.large.named.through
+
+
 def test_a_publication_reads_the_large_tables_through_indexes_whatever_the_planner_knows(growth: Growth) -> None:
     assert not growth.large.publication.from_end_to_end & _LARGE_TABLES
     assert "datastatus_pkey" in growth.large.publication.through
 
 
-def test_a_publication_that_nothing_speaks_against_is_not_asked_about(growth: Growth) -> None:
-    """Asking finds each version by its id, and nothing else in a publication does."""
+def test_a_publication_reads_a_fixed_number_of_blocks_for_each_chunk(growth: Growth) -> None:
+    """With the questions of its consumer, which are asked once."""
     for seen in (growth.small, growth.large):
-        assert "data_manifest_pkey" not in seen.publication.through
+        assert seen.publication.blocks <= _BLOCKS_PER_PUBLICATION * 101
 
 
 def test_a_claim_reads_as_much_of_a_large_ledger_as_of_a_small_one(growth: Growth) -> None:
     assert growth.large.one.blocks <= 1.5 * growth.small.one.blocks + _PASSED_OVER
     assert growth.large.hundred.blocks <= 1.5 * growth.small.hundred.blocks
+
+
+def test_a_request_and_a_claim_by_name_read_as_much_of_a_large_ledger_as_of_a_small_one(growth: Growth) -> None:
+    assert growth.large.request.blocks <= 1.5 * growth.small.request.blocks
+    assert growth.large.named.blocks <= 1.5 * growth.small.named.blocks
 
 
 def test_a_publication_reads_as_much_of_a_large_ledger_as_of_a_small_one(growth: Growth) -> None:
@@ -111,11 +131,12 @@ def test_a_publication_reads_as_much_of_a_large_ledger_as_of_a_small_one(growth:
 
 def _grow(url: str, statistics: Statistics) -> Growth:
     with psycopg.connect(url, autocommit=True) as psql, Ledger(url, connections=1) as ledger:
-        Flow(ledger=ledger, url=url, psql=psql, root=_ROOT).register("clean: raw -> tidy", "report: tidy -> summary")
+        flow = Flow(ledger=ledger, url=url, psql=psql, root=_ROOT)
+        clean, _ = flow.register("clean: raw -> tidy", "report: tidy -> summary")
         for table in _LARGE_TABLES:  # the server must not gather statistics during the test
             psql.execute(f"alter table dataflow.{table} set (autovacuum_enabled = off)".encode())
         _load(psql, 1, 10)
-        early = _Session(ledger=ledger, psql=psql)
+        early = _Session(ledger=ledger, psql=psql, clean=clean)
         early.warm_up()
         _load(psql, 11, 1_000)
         small = _see(early, url, statistics, running=_FEW)
@@ -129,7 +150,7 @@ def _see(early: _Session, url: str, statistics: Statistics, running: int) -> See
     if statistics == "fresh":
         early.psql.execute("analyze")
     with Ledger(url, connections=1) as ledger:
-        late = _Session(ledger=ledger, psql=early.psql)
+        late = _Session(ledger=ledger, psql=early.psql, clean=early.clean)
         late.warm_up()
         return late.see(running)
 
@@ -140,9 +161,13 @@ class _Session:
 
     ledger: Ledger
     psql: psycopg.Connection
+    clean: Job
 
     def warm_up(self) -> None:
         _publish(self.ledger, claim_next(self.ledger, "clean"))
+        dataids = self._last(1)
+        self._request(dataids)
+        self._claim(dataids)
 
     def see(self, running: int) -> Seen:
         """With this many other chunks running."""
@@ -153,15 +178,31 @@ class _Session:
             one=_of_both(first.one, second.one),
             hundred=_of_both(first.hundred, second.hundred),
             publication=_of_both(first.publication, second.publication),
+            request=_of_both(first.request, second.request),
+            named=_of_both(first.named, second.named),
         )
 
     def _see(self) -> Seen:
         taken: list[Claim] = []
+        dataids = self._last(100)
         return Seen(
             one=self._reads(lambda: taken.extend(claim_next(self.ledger, "clean"))),
             hundred=self._reads(lambda: taken.extend(claim_next(self.ledger, "clean", 100))),
             publication=self._reads(lambda: _publish(self.ledger, taken)),
+            request=self._reads(lambda: self._request(dataids)),
+            named=self._reads(lambda: self._claim(dataids)),
         )
+
+    def _last(self, count: int) -> list[str]:
+        """The end of the queue, which is furthest from where a scan in order starts."""
+        last = "select dataid from dataflow.runnable where jobid = 'clean' order by dataid desc limit %s"
+        return [dataid for (dataid,) in self.psql.execute(last, (count,))]
+
+    def _request(self, dataids: list[str]) -> None:
+        request(self.ledger, self.clean, dataids, by="ada", requested=datetime.now(UTC))
+
+    def _claim(self, dataids: list[str]) -> None:
+        assert len(claim_many(self.ledger, "clean", dataids).claims) == len(dataids)
 
     def _reads(self, act: Callable[[], None]) -> Reads:
         before = self._counts()

@@ -10,6 +10,7 @@ import socket
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -39,7 +40,7 @@ from opendataflow_dagster.protocol.register import plan, register
 from opendataflow_dagster.protocol.release import abandon, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
-from tests.effort import scaled
+from tests.effort import PATIENCE_SECONDS, scaled
 from tests.factories import Flow, job, key
 
 
@@ -334,7 +335,7 @@ def test_a_claim_whose_answer_was_lost_ends_with_its_lease(
 ) -> None:
     (load,) = flow.register(job("load: -> raw", Policy(lease=timedelta(microseconds=1))))
     plan(flow.ledger, load, ["1"])
-    with before_statement(monkeypatch, lambda: cable.lose_the_answer_with(b"COMMIT\x00"), name="claim_named") as fired:
+    with before_statement(monkeypatch, lambda: cable.lose_the_answer_with(b"SELECT "), name="claim") as fired:
         with pytest.raises(LedgerUnavailable) as lost:
             claim(remote.ledger, "load", "1")
         assert fired
@@ -347,7 +348,7 @@ def test_a_claim_whose_answer_was_lost_ends_with_its_lease(
 @pytest.mark.parametrize(
     ("verb", "statement"),
     [
-        (lambda flow: plan(flow.ledger, LOAD, ["1", "2"]), "plan_chunks"),
+        (lambda flow: plan(flow.ledger, LOAD, ["1", "2"]), "plan"),
         (lambda flow: resubmit(flow.ledger, [key("raw/1")], by="ada"), "resubmit"),
         (lambda flow: hold(flow.ledger, [key("raw/1")], by="ada"), "set_status"),
         (lambda flow: flow.register(LOAD, "more: -> other"), "put_policy"),
@@ -437,20 +438,30 @@ def test_the_error_names_a_stopped_server_and_the_ledger_works_after_its_restart
     assert own_flow.status(f"raw/{dataid}") == "READY"
 
 
-def test_a_server_killed_during_a_claim_leaves_nothing_of_it(
-    own_server: OwnServer, own_flow: Flow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_killed_during_a_claim_leaves_nothing_of_it(own_server: OwnServer, own_flow: Flow) -> None:
     dataid = str(next(_dataids))
     produced(own_flow, dataid)
-    with before_statement(monkeypatch, own_server.kill, name="manifests") as fired:  # after the chunk was taken
+    own_flow.psql.autocommit = True
+    # The claim pauses at its last write, when its rows in datastatus are written but not committed.
+    own_flow.type(
+        "create function public.pause() returns trigger language plpgsql as "
+        "'begin perform pg_sleep(3600); return null; end'"
+    )
+    own_flow.type("create trigger pause after insert on dataflow.verdict execute function public.pause()")
+    pausing = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'"
+    with ThreadPoolExecutor(1) as thread:
+        claiming = thread.submit(claim, own_flow.ledger, "clean", dataid)
+        while own_flow.psql.execute(pausing).fetchone() == (0,):
+            assert not claiming.done(), claiming.exception()
+        own_server.kill()
         with pytest.raises(LedgerUnavailable) as gone:
-            claim(own_flow.ledger, "clean", dataid)
-        assert fired
+            claiming.result(PATIENCE_SECONDS)
     assert_clear(gone.value, own_server.url)
     own_server.embedded.start()
     assert own_flow.status(f"tidy/{dataid}") == "ABSENT"
     with psycopg.connect(own_server.url) as psql:
         assert psql.execute("select from dataflow.datastatus where locktype = 'IN'").fetchall() == []
+        psql.execute("drop function public.pause() cascade")
     own_flow.publish(claim(own_flow.ledger, "clean", dataid))
 
 
@@ -487,7 +498,7 @@ def test_a_killed_backend_is_an_error_until_the_server_has_recovered(
         os.kill(own_flow.psql.execute(ours).fetchall()[0][0], signal.SIGKILL)
         until_it_ends(own_flow.psql)  # the server ends all others, too
 
-    with before_statement(monkeypatch, kill_a_backend, name="claim_named") as fired:
+    with before_statement(monkeypatch, kill_a_backend, name="claim") as fired:
         with pytest.raises(LedgerUnavailable) as gone:
             claim(own_flow.ledger, "clean", dataid)
         assert fired

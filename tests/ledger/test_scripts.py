@@ -506,7 +506,7 @@ def test_nothing_ready_is_1_and_says_what_waits(shop: Shop) -> None:
     report = shop.run(shop.script("true", "clean.sh"))
     assert report.exit_code == 1
     assert report.nothing is not None
-    assert report.nothing.sentence == "job clean has no ready chunk; see: odf why clean"
+    assert report.nothing.sentence == "no chunk of job clean is ready; see odf why clean"
     assert shop.run(shop.script("true", "clean.sh"), everything=True).exit_code == 1
     assert shop.flow.psql.execute("select from dataflow.job_run").rowcount == 0, "an idle look is no run"
 

@@ -104,5 +104,5 @@ def test_the_last_chunk_of_all_time_is_an_end_and_no_crash() -> None:
 )
 def test_partitions_are_read_as_they_were_written(partitions: RangePartitions) -> None:
     assert partitions_from_json(partitions.to_json()) == partitions
-    with pytest.raises(InvalidDefinition, match="are no partitions"):
+    with pytest.raises(InvalidDefinition, match="are not partitions"):
         partitions_from_json({"kind": "yearly"})
