@@ -1,4 +1,4 @@
-"""`odf db` and the settings beneath it, as an operator meets them: text, JSON, exit codes, and no password."""
+"""`odf db` and the settings it uses: text, JSON, exit codes, and never a password."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from opendataflow_dagster.cli.frame import OdfGroup
+from opendataflow_dagster.cli.groups import OdfGroup
 from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.ledger.settings import configured_url, database_url, home
@@ -80,7 +80,7 @@ def group_that_raises(error: BaseException) -> click.Group:
     return group
 
 
-def test_an_error_of_ours_is_one_sentence_and_its_own_exit_code() -> None:
+def test_a_known_error_is_one_line_with_its_exit_code() -> None:
     result = CliRunner().invoke(group_that_raises(ClaimLost([], "publish")), ["fail"])
     assert result.exit_code == 129
     assert result.stdout == ""
@@ -88,23 +88,23 @@ def test_an_error_of_ours_is_one_sentence_and_its_own_exit_code() -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_an_unexpected_error_shows_its_text_only_with_debug() -> None:
+def test_an_unexpected_error_is_shown_only_with_debug() -> None:
     group = group_that_raises(ValueError("the password is s3cret"))
     plain = CliRunner().invoke(group, ["fail"])
     assert plain.exit_code == 128
-    assert plain.stderr == "odf: unexpected ValueError; run it again as `odf --debug ...` to see where\n"
+    assert plain.stderr == "odf: unexpected ValueError; rerun with `odf --debug` for a traceback\n"
     debug = CliRunner().invoke(group, ["--debug", "fail"])
     assert debug.exit_code == 128
     assert "Traceback" in debug.stderr
 
 
-def test_an_interrupt_is_not_taken_for_a_no() -> None:
+def test_an_interrupt_exits_with_128_not_1() -> None:
     result = CliRunner().invoke(group_that_raises(KeyboardInterrupt()), ["fail"])
     assert result.exit_code == 128
     assert "interrupted" in result.stderr
 
 
-def test_the_embedded_server_from_start_to_stop(odf_home: Path) -> None:
+def test_the_embedded_server_starts_reports_and_stops(odf_home: Path) -> None:
     stopped = run("db", "status", "--json")
     assert (stopped.exit_code, json.loads(stopped.output)["running"]) == (1, False)
 
@@ -124,22 +124,20 @@ def test_the_embedded_server_from_start_to_stop(odf_home: Path) -> None:
         assert str(port) in said.output
         assert password not in said.output
 
-    assert "is stopped" in run("db", "stop").output
+    assert run("db", "stop").output == f"Postgres in {odf_home / 'postgres'} stopped.\n"
     again = run("db", "stop", "--json")
     assert (again.exit_code, json.loads(again.output)["stopped"]) == (0, False)
 
 
-def test_url_starts_the_server_and_a_pipe_on_it_ends(odf_home: Path) -> None:
-    """`psql "$(odf db url)"` works from nothing: the shell waits for the end of the pipe."""
+def test_db_url_starts_the_server_and_closes_its_pipe(odf_home: Path) -> None:
+    """`psql "$(odf db url)"` works with a stopped server: the shell waits until the pipe is closed."""
     run("db", "stop")
     result = run_process("db", "url")
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == EmbeddedPostgres(odf_home).url()
 
 
-def test_an_error_of_the_server_is_one_sentence_with_exit_code_135(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_error_is_one_line_with_exit_code_135(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "postgres").mkdir()
     (tmp_path / "postgres/PG_VERSION").write_text("12\n")
     monkeypatch.setenv("ODF_HOME", str(tmp_path))
@@ -152,7 +150,7 @@ def test_an_error_of_the_server_is_one_sentence_with_exit_code_135(
 
 
 @pytest.mark.parametrize("verb", ["start", "stop"])
-def test_with_a_configured_server_there_is_nothing_to_start_or_stop(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configured_server_cannot_be_started_or_stopped(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODF_DATABASE_URL", NOBODY_ANSWERS)
     result = run("db", verb)
     assert result.exit_code == 64
@@ -160,15 +158,13 @@ def test_with_a_configured_server_there_is_nothing_to_start_or_stop(verb: str, m
     assert "s3cret" not in result.output
 
 
-def test_status_asks_the_configured_server_and_keeps_its_password(
-    odf_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_db_status_of_a_server_never_shows_its_password(odf_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = EmbeddedPostgres(odf_home).start()
     monkeypatch.setenv("ODF_DATABASE_URL", url)
     answers = run("db", "status", "--json")
     assert answers.exit_code == 0
     assert json.loads(answers.output)["kind"] == "server"
-    assert "answers" in run("db", "status").output
+    assert "is running (Postgres" in run("db", "status").output
     assert run("db", "url").output.strip() == url
 
     for wrong in (NOBODY_ANSWERS, url.replace("postgresql://odf:", "postgresql://odf:s3cret")):
@@ -191,7 +187,7 @@ def test_status_asks_the_configured_server_and_keeps_its_password(
         "postgresql://u:s3cret@[h/d",
     ],
 )
-def test_a_url_that_is_not_one_is_refused_without_repeating_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_url_is_rejected_without_printing_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODF_DATABASE_URL", url)
     with pytest.raises(InvalidInput, match="ODF_DATABASE_URL") as caught:
         database_url()
@@ -202,7 +198,7 @@ def test_a_url_that_is_not_one_is_refused_without_repeating_it(url: str, monkeyp
         assert "s3cret" not in result.output
 
 
-def test_a_password_that_libpq_cannot_read_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unparsable_password_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODF_DATABASE_URL", "postgresql://u:s3cret%zz@127.0.0.1:1/d")
     result = run("db", "status")
     assert result.exit_code == 1
@@ -219,7 +215,7 @@ def test_a_password_that_libpq_cannot_read_is_not_repeated(monkeypatch: pytest.M
         ("  ", None),
     ],
 )
-def test_a_configured_url_is_used_as_it_is_in_the_spelling_that_sqlalchemy_knows(
+def test_a_configured_url_gets_a_scheme_that_sqlalchemy_accepts(
     given: str, used: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ODF_DATABASE_URL", given)
@@ -227,7 +223,7 @@ def test_a_configured_url_is_used_as_it_is_in_the_spelling_that_sqlalchemy_knows
 
 
 @pytest.mark.parametrize("mark", ["pyproject.toml", "workspace.yaml", ".odf"])
-def test_home_is_in_the_nearest_project_above(mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_is_in_the_nearest_parent_project(mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ODF_HOME")
     (tmp_path / "pyproject.toml").touch()
     project = tmp_path / "project"
@@ -244,7 +240,7 @@ def test_home_without_a_project_is_in_the_working_directory(tmp_path: Path, monk
     assert home() == tmp_path / ".odf"
 
 
-def test_odf_home_wins_and_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odf_home_takes_precedence_and_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ODF_HOME", "elsewhere")
     assert home() == tmp_path / "elsewhere"
