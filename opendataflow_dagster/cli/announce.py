@@ -37,7 +37,5 @@ def announce(change: Change, datasetid: str, dataids: tuple[str, ...], location:
     with change.ledger() as ledger:
         change.confirm(len(dataids), f"announce {len(dataids):,} chunks of {datasetid}")
         announced = verb(ledger, datasetid, dataids, by=ledger.actor, reason=change.reason, manifests=manifests)
-    change.report(
-        {"chunks": announced},
-        f"Announced {summary(announced)}." if announced else "No change: all chunks were already READY.",
-    )
+    sentence = f"Announced {summary(announced)}." if announced else "No change: all chunks were already READY."
+    change.report({"chunks": announced}, sentence)

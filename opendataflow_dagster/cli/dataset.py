@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,13 +12,11 @@ from opendataflow_dagster.model.errors import InvalidInput
 from . import output, transfer
 from .arguments import dataset_argument
 from .connection import open_ledger
-from .options import Change, change_options, json_option
+from .options import Change, change_options, combined, json_option
 from .parsing import parse_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from opendataflow_dagster.ledger.definitions import Definition
+    from opendataflow_dagster.model.definition import Definition
 
 _CONNECTION = ("hostname", "database", "schemaname", "tablename", "username")
 
@@ -111,34 +109,19 @@ def show(datasetid: str, json_wanted: bool) -> None:
     transfer.print_changes(changes)
 
 
-def _definition_options(function: Callable[..., None]) -> Callable[..., None]:
-    options = [
-        click.option("--location", help="Root folder or URL. Empty: unknown to this system."),
-        click.option("--partitions", metavar="KIND:...", help="daily:2024-01-01, static:a,b, range:0:999:100 or any."),
-        click.option("--schema-hash", help="Schema that every version must have."),
-        click.option(
-            "--foreign-ready",
-            type=click.Choice(["trusted", "refused"]),
-            help="Whether a READY chunk without a manifest counts.",
-        ),
-        click.option(
-            "--skipped-input",
-            type=click.Choice(["waits", "passes"]),
-            help="What consumers of a SKIPPED chunk do.",
-        ),
-        click.option("--repeats/--no-repeats", default=None, help="Whether two chunks may have the same content."),
-        click.option("--timezone", help="For example Europe/Berlin."),
-        click.option("--owner", help="Person or team."),
-        click.option("--domain", help="Business domain."),
-        click.option("--description", help="What it contains."),
-        *(
-            click.option(f"--{name}", help="Connection setting for scripts and upstream clients.")
-            for name in _CONNECTION
-        ),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+_definition_options = combined(
+    click.option("--location", help="Root folder or URL. Empty: unknown to this system."),
+    click.option("--partitions", metavar="KIND:...", help="daily:2024-01-01, static:a,b, range:0:999:100 or any."),
+    click.option("--schema-hash", help="Schema that every version must have."),
+    click.option("--foreign-ready", type=click.Choice(["trusted", "refused"]), help="Trust READY without a manifest?"),
+    click.option("--skipped-input", type=click.Choice(["waits", "passes"]), help="Do consumers wait for SKIPPED?"),
+    click.option("--repeats/--no-repeats", default=None, help="May two chunks have the same content?"),
+    click.option("--timezone", help="For example Europe/Berlin."),
+    click.option("--owner", help="Person or team."),
+    click.option("--domain", help="Business domain."),
+    click.option("--description", help="What it contains."),
+    *(click.option(f"--{name}", help="For scripts and upstream clients.") for name in _CONNECTION),
+)
 
 
 @dataset.command()
@@ -153,8 +136,8 @@ def add(change: Change, datasetid: str, **given: Any) -> None:
       odf dataset add weather --partitions daily:2024-01-01 --owner ada
       odf dataset add customers --hostname db1 --database crm --tablename customers --username reader
     """
-    from opendataflow_dagster.ledger.definitions import Connection, Definition
     from opendataflow_dagster.model.dataset import Dataset
+    from opendataflow_dagster.model.definition import Connection, Definition
     from opendataflow_dagster.model.ids import dataset_id
 
     if any(definition.dataset.datasetid == datasetid for definition in transfer.look_up(jobs=[]).datasets):
@@ -195,18 +178,7 @@ def export(datasets: tuple[str, ...], json_wanted: bool) -> None:
     transfer.export_definitions(transfer.look_up(datasets=list(datasets) or None, jobs=[]))
 
 
-@dataset.command("import")
-@transfer.document_argument
-@change_options
-def import_(change: Change, document: IO[str]) -> None:
-    """Register the DataSets and Jobs of an export, in one transaction. Importing again changes nothing.
-
-    \b
-    Example:
-      odf dataset import datasets.json --dry-run
-      ssh other odf dataset export | odf dataset import -
-    """
-    transfer.import_definitions(change, document)
+dataset.add_command(transfer.import_)
 
 
 def _registered(datasetid: str) -> Definition:
@@ -215,7 +187,7 @@ def _registered(datasetid: str) -> Definition:
 
 
 def _register(change: Change, before: Definition, given: dict[str, Any]) -> None:
-    from opendataflow_dagster.ledger.definitions import Definition
+    from opendataflow_dagster.model.definition import Definition
     from opendataflow_dagster.protocol.transfer import Registry
 
     # An empty text removes a value.

@@ -9,7 +9,7 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput
 
 from .options import exit_with_answer, json_option
-from .output import print_json
+from .output import print_json, print_result
 
 if TYPE_CHECKING:
     from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
@@ -57,10 +57,8 @@ def stop(json_wanted: bool) -> None:
     server = _embedded("stop")
     stopped = server.stop()
     data = server.status().data
-    if json_wanted:
-        print_json({"stopped": stopped, "data": str(data)})
-    else:
-        click.echo(f"Postgres in {data} {'stopped' if stopped else 'was not running'}.")
+    text = f"Postgres in {data} {'stopped' if stopped else 'was not running'}."
+    print_result(json_wanted, {"stopped": stopped, "data": str(data)}, text)
 
 
 @db.command()
@@ -91,10 +89,8 @@ def url(json_wanted: bool) -> None:
     """
     from opendataflow_dagster.ledger.settings import database_url
 
-    if json_wanted:
-        print_json({"url": database_url()})
-    else:
-        click.echo(database_url())
+    text = database_url()
+    print_result(json_wanted, {"url": text}, text)
 
 
 @db.command()
@@ -163,10 +159,7 @@ def _print_configured(server: str, json_wanted: bool) -> bool:
 
     reach = reach_url(server)
     reachable = reach.outcome is Outcome.READY
-    if json_wanted:
-        print_json({"kind": "server", "running": reachable, "version": reach.version, "problem": reach.reason})
-    elif reachable:
-        click.echo(f"The server in {url_source()} is running (Postgres {reach.version}).")
-    else:
-        click.echo(f"The server in {url_source()} cannot be reached: {reach.reason}")
+    state = f"is running (Postgres {reach.version})." if reachable else f"cannot be reached: {reach.reason}"
+    value = {"kind": "server", "running": reachable, "version": reach.version, "problem": reach.reason}
+    print_result(json_wanted, value, f"The server in {url_source()} {state}")
     return reachable

@@ -32,14 +32,11 @@ _CAUSES = 10
 @click.option("--dry-run", is_flag=True, help="With --webhook: print the message instead of posting it.")
 @json_option
 def digest(
-    since: datetime | None,
-    until: datetime | None,
-    webhook: bool,
-    address: str | None,
-    dry_run: bool,
-    json_wanted: bool,
+    since: datetime | None, until: datetime | None, webhook: bool, address: str | None, dry_run: bool, json_wanted: bool
 ) -> None:
-    """Summarize recent failures in one message: causes, affected chunks and Jobs, next steps. No failures, no message.
+    """Summarize recent failures in one message: causes, affected chunks and Jobs, next steps.
+
+    Without failures, --webhook posts nothing and --mail prints nothing.
 
     \b
     Example:

@@ -22,9 +22,7 @@ _run_argument = click.argument("run_id", metavar="RUN", type=click.IntRange(min=
 @click.command()
 @job_argument
 @click.argument("dataid", required=False)
-@click.option(
-    "--count", default=1, show_default=True, type=click.IntRange(1, 1000), help="Maximum number of chunks to claim."
-)
+@click.option("--count", default=1, show_default=True, type=click.IntRange(1, 1000), help="Maximum number of chunks.")
 @click.option("--external-id", metavar="ID", help="Your scheduler's name for the run.")
 @change_options
 def begin(change: Change, jobid: str, dataid: str | None, count: int, external_id: str | None) -> None:
@@ -44,14 +42,12 @@ def begin(change: Change, jobid: str, dataid: str | None, count: int, external_i
     with change.ledger() as ledger:
         begun = verb(ledger, jobid, dataid, count=count, external_id=external_id)
     if begun is None:
-        change.report(
-            {"run_id": None, "claims": []}, f"No chunk of job {jobid} is ready; find out why with: odf why {jobid}"
-        )
+        change.report({"run_id": None, "claims": []}, f"No chunk of job {jobid} is ready; see: odf why {jobid}")
         exit_with_answer(False)
     else:
         lease = output.moment(begun.claims[0].lease_until)
         change.report(
-            {"run_id": begun.run_id, "claims": [_claim_object(claim) for claim in begun.claims]},
+            {"run_id": begun.run_id, "claims": _claim_objects(begun.claims)},
             f"Run {begun.run_id} of job {jobid} claimed {_dataids(begun.claims)}; the lease expires {lease}.",
         )
 
@@ -72,14 +68,11 @@ def renew(change: Change, run_id: int) -> None:
         renewed = extend(ledger, run_id)
     lease = output.moment(renewed.claims[0].lease_until)
     change.report(
-        {
-            "run_id": run_id,
-            "claims": [_claim_object(claim) for claim in renewed.claims],
-            "lost": _lost_objects(renewed.lost),
-        },
+        {"run_id": run_id, "claims": _claim_objects(renewed.claims), "lost": _lost_objects(renewed.lost)},
         f"Run {run_id}: the lease now expires {lease}.",
     )
-    _refuse_lost(renewed.lost, "renew")
+    if renewed.lost:
+        raise ClaimLost(list(renewed.lost), "renew")
 
 
 @click.command()
@@ -107,7 +100,8 @@ def end(change: Change, run_id: int, locations: tuple[str, ...], rows: int | Non
         {"run_id": run_id, "versions": ended.versions, "lost": _lost_objects(ended.lost)},
         f"Run {run_id} published {versions or 'nothing'}.",
     )
-    _refuse_lost(ended.lost, "end")
+    if ended.lost:
+        raise ClaimLost(list(ended.lost), "end")
 
 
 @click.command()
@@ -126,16 +120,8 @@ def fail(change: Change, run_id: int) -> None:
         raise InvalidInput(f"run {run_id}: --reason is required; failures are grouped by it")
     with change.ledger() as ledger:
         claims = give_up(ledger, run_id, change.reason)
-    change.report(
-        {"run_id": run_id, "claims": [_claim_object(claim) for claim in claims]},
-        f"Run {run_id} failed: {_dataids(claims)}.",
-    )
-
-
-def _refuse_lost(lost: Sequence[Claim], verb: str) -> None:
-    """After the report: the other chunks are done."""
-    if lost:
-        raise ClaimLost(list(lost), verb)
+    sentence = f"Run {run_id} failed: {_dataids(claims)}."
+    change.report({"run_id": run_id, "claims": _claim_objects(claims)}, sentence)
 
 
 def _dataids(claims: Sequence[Claim]) -> str:
@@ -160,14 +146,17 @@ def _lost_objects(claims: Sequence[Claim]) -> list[dict[str, object]]:
     return [{"jobid": claim.jobid, "dataid": claim.dataid, "claim_id": claim.claim_id} for claim in claims]
 
 
-def _claim_object(claim: Claim) -> dict[str, object]:
-    return {
-        "jobid": claim.jobid,
-        "dataid": claim.dataid,
-        "claim_id": claim.claim_id,
-        "outputs": claim.outputs,
-        "attempt": claim.attempt,
-        "lease_until": claim.lease_until,
-        "inputs": claim.inputs,
-        "locations": {f"{pin.datasetid}/{pin.dataid}": pin.location for pin in claim.manifests},
-    }
+def _claim_objects(claims: Sequence[Claim]) -> list[dict[str, object]]:
+    return [
+        {
+            "jobid": claim.jobid,
+            "dataid": claim.dataid,
+            "claim_id": claim.claim_id,
+            "outputs": claim.outputs,
+            "attempt": claim.attempt,
+            "lease_until": claim.lease_until,
+            "inputs": claim.inputs,
+            "locations": {f"{pin.datasetid}/{pin.dataid}": pin.location for pin in claim.manifests},
+        }
+        for claim in claims
+    ]

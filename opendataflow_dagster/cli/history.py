@@ -51,9 +51,7 @@ def history(
     with open_ledger() as ledger:
         if datasetid is not None and dataid is not None:
             if jobid or since or by or statuses:
-                raise InvalidInput(
-                    "the history of a single chunk cannot be filtered by --job, --since, --by or --status"
-                )
+                raise InvalidInput("--job, --since, --by and --status cannot be combined with a dataid")
             key = ChunkKey(datasetid=dataset_id(datasetid), dataid=data_id(dataid))
             events = of_chunk(ledger, key, with_reads=reads)[:limit]
         else:

@@ -33,9 +33,7 @@ def init(folder: Path, dry_run: bool, json_wanted: bool) -> None:
     """
     name = folder.name
     if not _NAME.fullmatch(name):
-        raise InvalidInput(
-            f"{name!r} is not a valid project name; use lowercase letters, digits and hyphens, starting with a letter"
-        )
+        raise InvalidInput(f"{name!r} is not a valid project name; use lowercase letters, digits and hyphens")
     new_files = {folder / path: text.replace("NAME", name) for path, text in _template().items()}
     _refuse_unwritable(folder)
     if existing := sorted(path for path in new_files if path.exists()):

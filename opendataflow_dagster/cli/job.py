@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,12 +15,10 @@ from . import output, transfer
 from .arguments import job_argument
 from .connection import open_ledger
 from .groups import LazyGroup
-from .options import Change, change_options, json_option
+from .options import Change, change_options, combined, json_option
 from .parsing import Duration, parse_input, parse_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from opendataflow_dagster.model.job import Input, Job
 
 _SCHEDULER = "opendataflow_dagster.cli.foreign_scheduler"
@@ -121,26 +119,18 @@ def show(jobid: str, json_wanted: bool) -> None:
     transfer.print_changes(changes)
 
 
-def _definition_options(function: Callable[..., None]) -> Callable[..., None]:
-    options = [
-        click.option("--in", "inputs", multiple=True, metavar="DATASET[:all]", help="Input DataSet; repeatable."),
-        click.option("--out", "outputs", multiple=True, metavar="DATASET", help="Output DataSet; repeatable."),
-        click.option(
-            "--env", multiple=True, metavar="NAME=VALUE", help="Environment variable for its script; NAME unsets it."
-        ),
-        click.option("--lease", type=Duration(), help="How long a claim is valid without renewal."),
-        click.option(
-            "--max-attempts", type=click.IntRange(min=1), help="Automatic attempts before an operator must act."
-        ),
-        click.option("--retry-on", metavar="REGEX", help="Which failures are retried automatically. Empty: none."),
-        click.option("--retry-delay", type=Duration(), help="How long to wait before a retry."),
-        click.option("--ordered/--not-ordered", default=None, help="Run chunks strictly one after the other."),
-        click.option("--cascade/--no-cascade", default=None, help="Run again when an input has a new version."),
-        click.option("--catch-up/--no-catch-up", default=None, help="Run missed days of `today`."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+_definition_options = combined(
+    click.option("--in", "inputs", multiple=True, metavar="DATASET[:all]", help="Input DataSet; repeatable."),
+    click.option("--out", "outputs", multiple=True, metavar="DATASET", help="Output DataSet; repeatable."),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="Variable for its script; NAME alone unsets it."),
+    click.option("--lease", type=Duration(), help="How long a claim is valid without renewal."),
+    click.option("--max-attempts", type=click.IntRange(min=1), help="Automatic attempts before an operator must act."),
+    click.option("--retry-on", metavar="REGEX", help="Which failures are retried automatically. Empty: none."),
+    click.option("--retry-delay", type=Duration(), help="How long to wait before a retry."),
+    click.option("--ordered/--not-ordered", default=None, help="Run chunks strictly one after the other."),
+    click.option("--cascade/--no-cascade", default=None, help="Run again when an input has a new version."),
+    click.option("--catch-up/--no-catch-up", default=None, help="Run missed days of `today`."),
+)
 
 
 @job.command()
@@ -203,18 +193,7 @@ def export(jobs: tuple[str, ...], json_wanted: bool) -> None:
     transfer.export_definitions(Registry(datasets=datasets, jobs=exported))
 
 
-@job.command("import")
-@transfer.document_argument
-@change_options
-def import_(change: Change, document: IO[str]) -> None:
-    """Register the DataSets and Jobs of an export, in one transaction. Importing again changes nothing.
-
-    \b
-    Example:
-      odf job import jobs.json --dry-run
-      odf job import jobs.json
-    """
-    transfer.import_definitions(change, document)
+job.add_command(transfer.import_)
 
 
 def _registered(jobid: str) -> Job:

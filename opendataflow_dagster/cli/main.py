@@ -16,7 +16,7 @@ SECTIONS = {
     "Inspect": {
         "status": (f"{_CLI}.status:status", "Show all DataSets: counts, waiting and running chunks, ETA"),
         "watch": (f"{_CLI}.watch:watch", "Follow the status or the changes live"),
-        "why": (f"{_CLI}.why:why", "Explain why something does not run; --failed groups failures by cause"),
+        "why": (f"{_CLI}.why:why", "Explain why something does not run, or what failed"),
         "chunks": (f"{_CLI}.chunks:chunks", "Show the chunks of a DataSet as a heat-map or a list"),
         "chunk": (f"{_CLI}.chunk:chunk", "Show one chunk in full"),
         "runs": (f"{_CLI}.runs:runs", "List runs: Job, start, duration, outcome"),
@@ -41,7 +41,7 @@ SECTIONS = {
     },
     "Run": {
         "run": (f"{_CLI}.run_script:run", "Run a script for the next chunk of its Job"),
-        "force": (f"{_CLI}.run_script:force", "Run a script for a chunk without the checks, for development"),
+        "force": (f"{_CLI}.run_script:force", "Run a script for a chunk, unchecked, for development"),
     },
     "Report": {
         "report": (f"{_CLI}.report:report", "Write an HTML report: heat-maps, failures, durations, SLA"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,8 +17,6 @@ from .connection import open_ledger
 from .options import json_option
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.report import Figures
-
     from .connection import Ledger
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -50,12 +49,9 @@ def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_
     with open_ledger() as ledger:
         families = list(_families(ledger))
     if json_wanted:
-        samples = [
-            {"name": sample.name, "labels": sample.labels, "value": sample.value}
-            for family in families
-            for sample in family.samples
-        ]
-        output.print_json({"metrics": samples})
+        samples = (sample for family in families for sample in family.samples)
+        values = [{"name": sample.name, "labels": sample.labels, "value": sample.value} for sample in samples]
+        output.print_json({"metrics": values})
         return
     registry = _registry(lambda: families)
     if textfile is None:
@@ -74,14 +70,11 @@ def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_
 
 
 def _families(ledger: Ledger) -> Iterator[Any]:
-    from opendataflow_dagster.insight.report import figures
-
-    yield from _gauges(figures(ledger))
-
-
-def _gauges(current: Figures) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily as Gauge
 
+    from opendataflow_dagster.insight.report import figures
+
+    current = figures(ledger)
     up = Gauge("odf_up", "1 if the ledger can be reached.", value=1)
     chunks = Gauge("odf_chunks", "Chunks by DataSet and status.", labels=["dataset", "status"])
     waiting = Gauge(
@@ -117,19 +110,12 @@ def _gauges(current: Figures) -> Iterator[Any]:
     yield from (up, chunks, waiting, pace, runnable, blocked, average, newest, breached, paused, limit)
 
 
-class _Collector:
-    def __init__(self, look: Any) -> None:
-        self._look = look
-
-    def collect(self) -> Any:
-        return self._look()
-
-
-def _registry(look: Any) -> Any:
+def _registry(collect: Callable[[], list[Any]]) -> Any:
     from prometheus_client import CollectorRegistry
 
+    collector: Any = SimpleNamespace(collect=collect)
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(look))
+    registry.register(collector)
     return registry
 
 
@@ -149,7 +135,7 @@ def _serve(host: str, port: int) -> None:
 
     with open_ledger() as ledger:
 
-        def look() -> list[Any]:
+        def collect() -> list[Any]:
             # An outage of the ledger is a metric, not a failed scrape.
             try:
                 return list(_families(ledger))
@@ -157,7 +143,7 @@ def _serve(host: str, port: int) -> None:
                 return [Gauge("odf_up", "1 if the ledger can be reached.", value=0)]
 
         try:
-            server = make_server(host, port, make_wsgi_app(_registry(look)), Server, Quiet)
+            server = make_server(host, port, make_wsgi_app(_registry(collect)), Server, Quiet)
         except OSError as error:
             raise InvalidInput(f"cannot listen on {host}:{port} ({error.strerror}); choose another port") from None
         with server:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,12 +19,15 @@ from .output import print_json, say
 if TYPE_CHECKING:
     from .connection import Ledger
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")
 
 #: Changing more chunks, definitions, passwords or folders than this needs a confirmation.
 CONFIRM_ABOVE = 20
 
 json_option = click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
+as_option = click.option("--as", "by", metavar="NAME", help="Name to record in the history. Default: your login.")
+_YES = f"Do not ask for confirmation, even if more than {CONFIRM_ABOVE} items change."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,10 +40,8 @@ class Change:
     yes: bool
     json_wanted: bool
 
-    @contextmanager
-    def ledger(self) -> Iterator[Ledger]:
-        with open_ledger(by=self.by, reason=self.reason, rehearsal=self.dry_run) as ledger:
-            yield ledger
+    def ledger(self) -> AbstractContextManager[Ledger]:
+        return open_ledger(by=self.by, reason=self.reason, rehearsal=self.dry_run)
 
     def confirm(self, count: int, action: str) -> None:
         """`action` completes the sentence "This would ..."."""
@@ -58,18 +59,18 @@ class Change:
             say(f"Dry run, nothing was changed. Would report: {sentence}" if self.dry_run else sentence)
 
 
+def combined(*decorators: Callable[[_F], _F]) -> Callable[[_F], _F]:
+    """Several arguments and options as one decorator, in the order of the help."""
+    return lambda function: functools.reduce(lambda inner, decorate: decorate(inner), reversed(decorators), function)
+
+
 def change_options(function: Callable[..., _R]) -> Callable[..., _R]:
     """For a command that changes something: its options become the first argument, a `Change`."""
 
     @json_option
-    @click.option(
-        "--yes",
-        "-y",
-        is_flag=True,
-        help=f"Do not ask for confirmation, even if more than {CONFIRM_ABOVE} items change.",
-    )
+    @click.option("--yes", "-y", is_flag=True, help=_YES)
     @click.option("--reason", default="", help="Reason to record in the history.")
-    @click.option("--as", "by", metavar="NAME", help="Name to record in the history. Default: your login.")
+    @as_option
     @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
     @functools.wraps(function)
     def command(by: str | None, reason: str, dry_run: bool, yes: bool, json_wanted: bool, **rest: Any) -> _R:

@@ -39,6 +39,14 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
 
 
+def print_result(json_wanted: bool, value: object, text: str) -> None:
+    """As JSON, or as this exact text."""
+    if json_wanted:
+        print_json(value)
+    else:
+        click.echo(text)
+
+
 def jsonable(value: object) -> Any:
     """Dataclasses as objects, times as ISO 8601 in UTC, durations in seconds."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

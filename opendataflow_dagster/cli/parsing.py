@@ -115,7 +115,7 @@ def parse_partitions(text: str) -> Partitions | None:
 
 def parse_input(text: str) -> Input:
     """`flights`, or `codes:all`."""
-    from opendataflow_dagster.ledger.definitions import mapping
+    from opendataflow_dagster.model.definition import mapping
     from opendataflow_dagster.model.ids import dataset_id
     from opendataflow_dagster.model.job import Input
 

@@ -62,16 +62,11 @@ def plan(change: Change, jobid: str, chunks: tuple[str, ...], apply: bool) -> No
     output.table(
         ["dataid", "decision", "reason", ""],
         [
-            [
-                chunk.dataid,
-                (chunk.decision, _STYLES[chunk.decision]),
-                chunk.reason,
-                "" if chunk.planned else "does not exist yet",
-            ]
+            [chunk.dataid, (chunk.decision, _STYLES[chunk.decision]), chunk.reason, "" if chunk.planned else "new"]
             for chunk in planned
         ],
     )
     if apply:
         output.say(f"{'Would create' if change.dry_run else 'Created'} {output.counted(created, 'chunk')}.")
     elif missing:
-        output.say(f"{output.counted(len(missing), 'chunk')} not created yet; create with --apply.")
+        output.say(f"New: {output.counted(len(missing), 'chunk')}; create with --apply.")

@@ -60,7 +60,5 @@ def report(target: str | None, since: datetime | None, json_wanted: bool) -> Non
     try:
         Path(target).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(
-            f"{target} cannot be written ({error.strerror}); choose another file with --output"
-        ) from None
+        raise InvalidInput(f"{target} cannot be written ({error.strerror}); choose another file") from None
     output.say(f"Wrote {target}.")

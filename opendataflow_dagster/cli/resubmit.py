@@ -70,18 +70,10 @@ def resubmit(
             change.report({"chunks": [], "held": [], "satisfied": []}, "No failures; nothing to resubmit.")
             return
         _confirm(change, keys, downstream)
-        resubmitted = verb(
-            ledger,
-            keys,
-            by=ledger.actor,
-            reason=change.reason,
-            with_downstream=downstream,
-            requested=requested,
+        done = verb(
+            ledger, keys, by=ledger.actor, reason=change.reason, with_downstream=downstream, requested=requested
         )
-    change.report(
-        {"chunks": resubmitted.chunks, "held": resubmitted.held, "satisfied": resubmitted.satisfied},
-        _sentence(resubmitted),
-    )
+    change.report({"chunks": done.chunks, "held": done.held, "satisfied": done.satisfied}, _sentence(done))
 
 
 def _failed(

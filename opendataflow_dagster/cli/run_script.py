@@ -13,7 +13,7 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput
 
 from .connection import open_ledger
-from .options import json_option
+from .options import as_option, combined, json_option
 from .output import print_json, printable, say, table
 from .parsing import Number
 
@@ -27,26 +27,22 @@ if TYPE_CHECKING:
     from .connection import Ledger
 
 
-def _script_options(function: Any) -> Any:
-    """What `run` and `force` have in common."""
-    for option in (
-        json_option,
-        click.option("--dry-run", is_flag=True, help="Show what would run, with its variables; change nothing."),
-        click.option("--as", "by", metavar="NAME", help="Name to record in the history. Default: your login."),
-        click.option(
-            "--grace", type=Number(max=1_000_000), default=10, show_default=True, metavar="SECONDS",
-            help="Time between the termination signal and the kill.",
-        ),
-        click.option(
-            "--timeout", type=Number(min_open=True, max=100_000_000), metavar="SECONDS",
-            help="Terminate a script that takes longer; its chunk becomes FAILED.",
-        ),
-        click.option("--job", "jobid", metavar="JOB", help="Job. Default: the script name without its extension."),
-        click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
-        click.argument("script"),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+_script_options = combined(
+    click.argument("script"),
+    click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
+    click.option("--job", "jobid", metavar="JOB", help="Job. Default: the script name without its extension."),
+    click.option(
+        "--timeout", type=Number(min_open=True, max=100_000_000), metavar="SECONDS",
+        help="Terminate a script that takes longer; its chunk becomes FAILED.",
+    ),
+    click.option(
+        "--grace", type=Number(max=1_000_000), default=10, show_default=True, metavar="SECONDS",
+        help="Time between the termination signal and the kill.",
+    ),
+    as_option,
+    click.option("--dry-run", is_flag=True, help="Show what would run, with its variables; change nothing."),
+    json_option,
+)  # fmt: skip
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -86,7 +82,7 @@ def run(dataid: str | None, everything: bool, parallel: int, **options: Any) -> 
 @_script_options
 @click.option("--dataid", required=True, metavar="DATAID", help="Chunk to run.")
 def force(dataid: str, **options: Any) -> None:
-    """Run SCRIPT for a chunk without checking the five questions, for development. The history records the force.
+    """Run SCRIPT for a chunk without checking the five questions, for development. The history says that it was forced.
 
     \b
     Example:

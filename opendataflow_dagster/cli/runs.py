@@ -71,7 +71,5 @@ def delete_run(change: Change, jobid: str, dataid: str) -> None:
 
     with change.ledger() as ledger:
         deleted = verb(ledger, jobid, dataid, by=ledger.actor, reason=change.reason)
-    change.report(
-        {"chunks": deleted},
-        f"Deleted {summary(deleted)}." if deleted else f"No change: job {jobid} has no rows for {dataid}.",
-    )
+    sentence = f"Deleted {summary(deleted)}." if deleted else f"No change: job {jobid} has no rows for {dataid}."
+    change.report({"chunks": deleted}, sentence)

@@ -6,7 +6,7 @@ import click
 
 from .connection import open_ledger
 from .options import exit_with_answer, json_option
-from .output import print_json
+from .output import print_json, print_result
 
 
 @click.group()
@@ -35,14 +35,9 @@ def install(dry_run: bool, json_wanted: bool) -> None:
 
     with open_ledger(rehearsal=dry_run) as ledger:
         applied = ledger_schema.install(ledger)
-    if json_wanted:
-        print_json({"dry_run": dry_run, "applied": applied})
-    else:
-        click.echo(
-            f"{'Would apply' if dry_run else 'Applied'} {', '.join(applied)}."
-            if applied
-            else "The schema is up to date."
-        )
+    verb = "Would apply" if dry_run else "Applied"
+    text = f"{verb} {', '.join(applied)}." if applied else "The schema is up to date."
+    print_result(json_wanted, {"dry_run": dry_run, "applied": applied}, text)
 
 
 @schema.command()

@@ -11,7 +11,7 @@ from opendataflow_dagster.model.errors import InvalidInput
 from .arguments import dataset_argument
 from .connection import open_ledger
 from .options import Change, change_options, exit_with_answer, json_option
-from .output import counted, print_json, say, table
+from .output import counted, print_json, print_result, say, table
 
 _upstream = click.option("--upstream", is_flag=True, help="Use upstream's weaker format, for upstream clients.")
 
@@ -78,10 +78,7 @@ def encrypt(datasetid: str | None, upstream: bool, json_wanted: bool) -> None:
         raise InvalidInput("missing DATASET: a secret is bound to its DataSet; pass one, or use --upstream")
     else:
         ciphertext = cipher.encrypt(phrase, _read(), datasetid)
-    if json_wanted:
-        print_json({"datasetid": datasetid, "encrypted": ciphertext})
-    else:
-        click.echo(ciphertext)
+    print_result(json_wanted, {"datasetid": datasetid, "encrypted": ciphertext}, ciphertext)
 
 
 @secret.command()
@@ -108,10 +105,7 @@ def decrypt(datasetid: str | None, ciphertext: str | None, json_wanted: bool) ->
         with open_ledger() as ledger:
             ciphertext = verbs.stored(ledger, datasetid)
     clear = cipher.decrypt(phrase, ciphertext, None if datasetid is None else dataset_id(datasetid))
-    if json_wanted:
-        print_json({"datasetid": datasetid, "password": clear})
-    else:
-        click.echo(clear)
+    print_result(json_wanted, {"datasetid": datasetid, "password": clear}, clear)
 
 
 @secret.command()

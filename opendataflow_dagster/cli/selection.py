@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 
 from .arguments import chunks_argument, job_option, optional_dataset
+from .options import combined
 from .output import listed
 
 if TYPE_CHECKING:
@@ -19,20 +20,14 @@ if TYPE_CHECKING:
     from .connection import Ledger
     from .options import Change
 
-_R = TypeVar("_R")
-
-
-def selection_options(function: Callable[..., _R]) -> Callable[..., _R]:
-    """The command works on chunks of a DataSet or Job: by name, range or status, or all."""
-    for decorate in (
-        click.option("--all", "everything", is_flag=True, help="All chunks of the DataSet or Job."),
-        click.option("--status", "statuses", multiple=True, metavar="STATUS", help="Only chunks with this status."),
-        job_option,
-        chunks_argument,
-        optional_dataset,
-    ):
-        function = decorate(function)
-    return function
+#: For a command on chunks of a DataSet or Job: by name, range or status, or all.
+selection_options = combined(
+    optional_dataset,
+    chunks_argument,
+    job_option,
+    click.option("--status", "statuses", multiple=True, metavar="STATUS", help="Only chunks with this status."),
+    click.option("--all", "everything", is_flag=True, help="All chunks of the DataSet or Job."),
+)
 
 
 def selected(
@@ -52,10 +47,7 @@ def selected(
     if datasetid is None and jobid is None:
         raise InvalidInput("no chunks selected: name a DataSet and its chunks, or a Job with --job")
     wanted = Selection(
-        datasetid=datasetid,
-        jobid=jobid,
-        words=chunks,
-        statuses=[status.upper() for status in statuses] or None,
+        datasetid=datasetid, jobid=jobid, words=chunks, statuses=[status.upper() for status in statuses] or None
     )
     if not chunks and not wanted.filters and not everything:
         raise InvalidInput(f"{datasetid or jobid}: no chunks selected; pass dataids, a range A..B, --status or --all")

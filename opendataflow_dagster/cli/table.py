@@ -41,7 +41,5 @@ def refresh(datasetid: str, json_wanted: bool) -> None:
     if child.exit_code != 0:
         click.echo(child.message, err=True)
         click.get_current_context().exit(child.exit_code if child.exit_code > 0 else OpenDataFlowError.exit_code)
-    if json_wanted:
-        output.print_json(child.value)
-    else:
-        output.say(f"Table {child.value['table']} now reads {output.counted(child.value['chunks'], 'chunk')}.")
+    chunks = output.counted(child.value["chunks"], "chunk")
+    output.print_result(json_wanted, child.value, f"Table {child.value['table']} now reads {chunks}.")

@@ -11,7 +11,7 @@ from opendataflow_dagster.model.errors import InvalidInput
 
 from . import output
 from .connection import open_ledger
-from .options import Change
+from .options import Change, change_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,25 @@ if TYPE_CHECKING:
 
     from .connection import Ledger
 
-document_argument = click.argument("document", metavar="FILE|-", type=click.File("r", encoding="utf-8"))
+
+@click.command("import")
+@click.argument("document", metavar="FILE|-", type=click.File("r", encoding="utf-8"))
+@change_options
+def import_(change: Change, document: IO[str]) -> None:
+    """Register the DataSets and Jobs of an export, in one transaction. Importing again changes nothing.
+
+    \b
+    Example:
+      odf dataset import datasets.json --dry-run
+      ssh other odf job export | odf job import -
+    """
+    from opendataflow_dagster.protocol.transfer import from_json
+
+    try:
+        read = json.load(document)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{document.name} is not valid JSON ({error}); create it with: odf job export") from None
+    register(change, from_json(read))
 
 
 def look_up(*, datasets: list[str] | None = None, jobs: list[str] | None = None) -> Registry:
@@ -35,16 +53,6 @@ def export_definitions(definitions: Registry) -> None:
     from opendataflow_dagster.protocol.transfer import to_json
 
     output.print_json(to_json(definitions))
-
-
-def import_definitions(change: Change, document: IO[str]) -> None:
-    from opendataflow_dagster.protocol.transfer import from_json
-
-    try:
-        read = json.load(document)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{document.name} is not valid JSON ({error}); create it with: odf job export") from None
-    register(change, from_json(read))
 
 
 def register(change: Change, definitions: Registry) -> None:

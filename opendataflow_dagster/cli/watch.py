@@ -32,7 +32,7 @@ _ALL = 2**31 - 1
 @click.option("--looks", type=click.IntRange(min=1), help="Stop after this many updates. Default: run until Ctrl-C.")
 @json_option
 def watch(seconds: float, looks: int | None, json_wanted: bool) -> None:
-    """Follow the ledger: the status, redrawn, on a terminal; one line per change in a pipe or with --json.
+    """Follow the ledger: redraw the status on a terminal; print one line per change in a pipe or with --json.
 
     \b
     Example:

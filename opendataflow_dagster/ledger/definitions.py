@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from ..model.dataset import Dataset
-from ..model.errors import InvalidDefinition
-from ..model.ids import DataId, DatasetId, JobId
-from ..model.job import ALL, EQUAL, POLICY, ChunkMapping, Input, Job, ListedChunks, Policy
+from ..model.definition import Connection, Definition, mapping
+from ..model.ids import DatasetId, JobId
+from ..model.job import POLICY, Input, Job, Policy
 from ..model.partitions import partitions_from_json
 from .database import Row, Transaction
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Connection:
-    """Where an upstream client or a script finds a DataSet; its password is a secret of its own."""
-
-    hostname: str | None = None
-    database: str | None = None
-    schemaname: str | None = None
-    tablename: str | None = None
-    username: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Definition:
-    dataset: Dataset
-    connection: Connection
 
 
 def datasets(transaction: Transaction, datasetids: Sequence[str] | None = None) -> list[Definition]:
@@ -48,21 +30,6 @@ def put_connections(transaction: Transaction, wanted: Sequence[Definition]) -> i
     """How many changed."""
     values = {name: [getattr(one.connection, name) for one in wanted] for name in Connection.__slots__}
     return transaction.run("put_connections", datasetids=[one.dataset.datasetid for one in wanted], **values)
-
-
-def mapping(kind: str) -> ChunkMapping:
-    match kind:
-        case "equal":
-            return EQUAL
-        case "all":
-            return ALL
-        case "listed":
-            return ListedChunks(_not_known)
-    raise InvalidDefinition(f"{kind!r} is no mapping; use equal, listed or all")
-
-
-def _not_known(dataid: DataId) -> Iterable[str]:
-    raise InvalidDefinition(f"which input chunks {dataid} needs is said in code; plan it from there")
 
 
 def _dataset(row: Row) -> Definition:

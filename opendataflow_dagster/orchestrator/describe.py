@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from ..ledger.definitions import Connection, Definition
+from ..model.definition import Connection, Definition
 from ..model.errors import InvalidDefinition, OpenDataFlowError
 from ..protocol.transfer import Registry, to_json
 from . import definitions

@@ -10,8 +10,8 @@ from typing import Any, Final, TypeVar
 
 from ..ledger import definitions
 from ..ledger.database import Ledger, Transaction
-from ..ledger.definitions import Connection, Definition
 from ..model.dataset import Dataset
+from ..model.definition import Connection, Definition, mapping
 from ..model.errors import InvalidDefinition, UnknownName
 from ..model.ids import DatasetId, JobId, is_storable
 from ..model.job import Input, Job, Policy
@@ -189,9 +189,7 @@ def _job(value: Mapping[str, Any]) -> Job:
 
 def _input(job: str, value: Mapping[str, Any]) -> Input:
     _refuse_unfit(f"an input of {job}", value, {"datasetid": (str,), "mapping": (str,)})
-    return Input(
-        datasetid=DatasetId(_name(value, "datasetid")), mapping=definitions.mapping(value.get("mapping", "equal"))
-    )
+    return Input(datasetid=DatasetId(_name(value, "datasetid")), mapping=mapping(value.get("mapping", "equal")))
 
 
 def _read(value: object, key: str, read: Callable[[Mapping[str, Any]], _T]) -> _T:

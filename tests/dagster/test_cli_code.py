@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from opendataflow_dagster.insight.drift import Problem, apply, compare
-from opendataflow_dagster.ledger.definitions import Connection, Definition
 from opendataflow_dagster.model.dataset import Dataset
+from opendataflow_dagster.model.definition import Connection, Definition
 from opendataflow_dagster.model.ids import DatasetId, JobId
 from opendataflow_dagster.model.job import Input, Job
 from opendataflow_dagster.protocol.transfer import Registry

@@ -224,7 +224,7 @@ def test_plan_gives_a_decision_and_reason_per_chunk(month: Flow, run: Odf) -> No
 
 def test_plan_apply_creates_missing_chunks(month: Flow, run: Odf) -> None:
     words = ("plan", "average", "2024-02-01", "2024-02-02")
-    assert "2 chunks not created yet; create with --apply." in run.text(*words)
+    assert "New: 2 chunks; create with --apply." in run.text(*words)
     assert "Would create 2 chunks." in run.text(*words, "--apply", "--dry-run")
     assert month.status("delays/2024-02-01") == "ABSENT"
     assert run.json(*words, "--apply", *WHO)["announced"] == 2
@@ -411,10 +411,7 @@ def test_another_scheduler_begins_renews_and_ends_a_run(flow: Flow, run: Odf) ->
 
 def test_job_begin_exits_with_1_and_no_run_if_nothing_is_ready(flow: Flow, run: Odf) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
-    assert (
-        run.text("job", "begin", "clean", exit_code=1)
-        == "No chunk of job clean is ready; find out why with: odf why clean\n"
-    )
+    assert run.text("job", "begin", "clean", exit_code=1) == "No chunk of job clean is ready; see: odf why clean\n"
     assert run.json("job", "begin", "clean", exit_code=1)["run_id"] is None
     assert "DATA_NOT_READY: raw/1 is not there" in run.error("job", "begin", "clean", "1", exit_code=1)
     assert run.json("runs")["runs"] == []

@@ -334,9 +334,7 @@ def test_history_shows_who_changed_what_and_why(run: Odf) -> None:
     assert "there is no DataSet nods" in run.error("history", "nods")
     assert "job nojob is not registered" in run.error("history", "--job", "nojob")
     assert run.json("history", "empty")["events"] == []
-    assert "the history of a single chunk cannot be filtered" in run.error(
-        "history", "delays", "2024-01-09", "--by", "ada"
-    )
+    assert "cannot be combined with a dataid" in run.error("history", "delays", "2024-01-09", "--by", "ada")
 
 
 def test_watch_in_a_pipe_prints_each_change_once(run: Odf, month: Flow) -> None:
