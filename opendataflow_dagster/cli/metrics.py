@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -112,10 +111,14 @@ def _families(ledger: Ledger) -> Iterator[Any]:
 
 def _registry(collect: Callable[[], list[Any]]) -> Any:
     from prometheus_client import CollectorRegistry
+    from prometheus_client.registry import Collector
 
-    collector: Any = SimpleNamespace(collect=collect)
+    class Families(Collector):
+        def collect(self) -> list[Any]:
+            return collect()
+
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(collector)
+    registry.register(Families())
     return registry
 
 
