@@ -79,8 +79,8 @@ def test_code_that_cannot_be_loaded_is_a_one_line_error(run: Odf, tmp_path: Path
 def test_init_refuses_an_unwritable_folder(run: Odf, tmp_path: Path) -> None:
     (tmp_path / "afile").write_text("")
     for words in (["--dry-run"], []):
-        said = run.error("init", str(tmp_path / "afile" / "sales"), *words)
-        assert f"{tmp_path}/afile is not a writable folder" in said
+        printed = run.error("init", str(tmp_path / "afile" / "sales"), *words)
+        assert f"{tmp_path}/afile is not a writable folder" in printed
     (tmp_path / "sales").symlink_to("nowhere")
     assert "sales is not a writable folder" in run.error("init", str(tmp_path / "sales"))
 
@@ -106,22 +106,22 @@ def test_apply_reports_changes_and_asks_when_there_are_many(run: Odf, tmp_path: 
 def test_code_and_ledger_that_agree_have_no_findings(flow: Flow, code: Registry) -> None:
     assert apply(flow.ledger, code).new == ("dataset raw", "dataset tidy", "job load", "job clean")
     flow.register("other: -> elsewhere")
-    found = compare(flow.ledger, code)
-    assert (found.findings, found.equal) == ((), 4)
-    assert found.elsewhere == ("dataset elsewhere", "job other")
+    result = compare(flow.ledger, code)
+    assert (result.findings, result.equal) == ((), 4)
+    assert result.elsewhere == ("dataset elsewhere", "job other")
 
 
 def test_check_names_drifted_fields_and_apply_fixes_them(flow: Flow, run: Odf, code: Registry) -> None:
     apply(flow.ledger, code)
     run.text("dataset", "set", "raw", "--owner", "grace", "--hostname", "db1")
     run.text("job", "set", "clean", "--lease", "2h")
-    found = compare(flow.ledger, code)
-    assert [(finding.problem, finding.name) for finding in found.findings] == [
+    result = compare(flow.ledger, code)
+    assert [(finding.problem, finding.name) for finding in result.findings] == [
         (Problem.DIFFERS, "dataset raw"),
         (Problem.DIFFERS, "job clean"),
     ]
-    assert found.findings[0].detail == "owner: code None, ledger 'grace'"
-    assert "'lease': 600.0" in found.findings[1].detail
+    assert result.findings[0].detail == "owner: code None, ledger 'grace'"
+    assert "'lease': 600.0" in result.findings[1].detail
     assert apply(flow.ledger, code).changed == ("dataset raw", "job clean")
     assert compare(flow.ledger, code).findings == ()
     # Code does not declare connections, so they are kept.
@@ -130,7 +130,7 @@ def test_check_names_drifted_fields_and_apply_fixes_them(flow: Flow, run: Odf, c
 
 def test_check_finds_contradictions_before_they_are_applied(flow: Flow, code: Registry) -> None:
     flow.register("back: tidy -> raw")
-    (finding,) = [found for found in compare(flow.ledger, code).findings if found.problem is Problem.CONTRADICTS]
+    (finding,) = [drift for drift in compare(flow.ledger, code).findings if drift.problem is Problem.CONTRADICTS]
     assert "DataSet raw has two producers, back and load" in finding.detail
     assert finding.step == "let one of them make another DataSet"
 
@@ -144,7 +144,7 @@ def test_check_reports_a_missing_root_of_ready_chunks(flow: Flow, code: Registry
     assert (finding.problem, finding.name) == (Problem.NO_LOCATION, "dataset raw")
     gone = replace(code.datasets[0].dataset, location="nosuchscheme://lake/raw")
     moved = replace(code, datasets=(replace(code.datasets[0], dataset=gone), code.datasets[1]))
-    assert "cannot be looked at" in [found.detail for found in compare(flow.ledger, moved).findings][-1]
+    assert "cannot be looked at" in [finding.detail for finding in compare(flow.ledger, moved).findings][-1]
 
 
 def test_an_external_dataset_needs_no_root(flow: Flow) -> None:

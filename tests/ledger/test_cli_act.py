@@ -45,12 +45,12 @@ def run(request: pytest.FixtureRequest) -> Odf:
 
 
 def newest_event(flow: Flow) -> tuple[object, ...]:
-    found = flow.psql.execute(
+    result = flow.psql.execute(
         "select datasetid, dataid, new_status, actor, reason from dataflow.chunk_event"
         " where locktype = 'OUT' order by event_id desc limit 1"
     ).fetchone()
-    assert found is not None
-    return tuple(found)
+    assert result is not None
+    return tuple(result)
 
 
 # --- resubmit
@@ -65,9 +65,9 @@ def test_resubmit_records_name_and_reason(month: Flow, run: Odf) -> None:
 
 
 def test_a_dry_run_of_resubmit_reports_but_changes_nothing(month: Flow, run: Odf) -> None:
-    found = run.json("resubmit", "--failed", "--dry-run")
-    assert found["dry_run"] is True
-    assert len(found["chunks"]) == 6
+    result = run.json("resubmit", "--failed", "--dry-run")
+    assert result["dry_run"] is True
+    assert len(result["chunks"]) == 6
     assert "Would report: Resubmitted 6 chunks (delays: 5, flights: 1)" in run.text("resubmit", "--failed", "--dry-run")
     assert month.status("delays/2024-01-09") == "FAILED"
 
@@ -204,10 +204,10 @@ def test_cancel_of_one_output_cancels_the_whole_claim(flow: Flow, run: Odf) -> N
 
 def test_plan_gives_a_decision_and_reason_per_chunk(month: Flow, run: Odf) -> None:
     run.text("resubmit", "delays", "2024-01-11")
-    found = run.json("plan", "average", "2024-01-08..2024-01-22")
-    assert found["dry_run"] is True
-    decisions = {chunk["dataid"]: chunk["decision"] for chunk in found["chunks"]}
-    assert found["chunks"][0]["dataid"] == "2024-01-11", "RESUBMIT is taken first"
+    result = run.json("plan", "average", "2024-01-08..2024-01-22")
+    assert result["dry_run"] is True
+    decisions = {chunk["dataid"]: chunk["decision"] for chunk in result["chunks"]}
+    assert result["chunks"][0]["dataid"] == "2024-01-11", "RESUBMIT is taken first"
     assert decisions == {
         "2024-01-08": "NOTHING",
         **dict.fromkeys(DAYS[8:13], "PERSON"),
@@ -216,9 +216,9 @@ def test_plan_gives_a_decision_and_reason_per_chunk(month: Flow, run: Odf) -> No
         **dict.fromkeys(DAYS[14:20], "RUN"),
         **dict.fromkeys(DAYS[20:22], "WAIT"),
     }
-    said = run.text("plan", "average")
-    assert said.startswith("average: 10 WAIT, 7 RUN, 4 PERSON, 1 RUNNING")
-    assert "flights/2024-01-21 is FAILED" in said
+    printed = run.text("plan", "average")
+    assert printed.startswith("average: 10 WAIT, 7 RUN, 4 PERSON, 1 RUNNING")
+    assert "flights/2024-01-21 is FAILED" in printed
     assert "job avrage is not registered" in run.error("plan", "avrage")
 
 
@@ -266,8 +266,8 @@ def test_rollback_publishes_an_earlier_version_again(flow: Flow, run: Odf) -> No
     assert "Would report: raw/1 is at version 3, which has the files of version 1" in run.text(
         "rollback", "raw", "1", "--dry-run"
     )
-    found = run.json("rollback", "raw", "1", *WHO)
-    assert (found["from_version"], found["version"]) == (1, 3)
+    result = run.json("rollback", "raw", "1", *WHO)
+    assert (result["from_version"], result["version"]) == (1, 3)
     assert newest_event(flow)[2:] == ("READY", "ada", "rolled back to version 1: as agreed")
     assert "raw/1 has no version 9" in run.error("rollback", "raw", "1", "--to", "9")
 

@@ -119,10 +119,10 @@ def test_the_embedded_server_starts_reports_and_stops(odf_home: Path) -> None:
     assert json.loads(run("db", "url", "--json").output) == {"url": url}
 
     for words in (["status"], ["status", "--json"], ["start"], ["start", "--json"]):
-        said = run("db", *words)
-        assert said.exit_code == 0
-        assert str(port) in said.output
-        assert password not in said.output
+        printed = run("db", *words)
+        assert printed.exit_code == 0
+        assert str(port) in printed.output
+        assert password not in printed.output
 
     assert run("db", "stop").output == f"Postgres in {odf_home / 'postgres'} stopped.\n"
     again = run("db", "stop", "--json")

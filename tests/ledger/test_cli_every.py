@@ -359,9 +359,9 @@ def test_every_command_succeeds_fails_and_prints_json(
     if row.json is not None:
         # As a dry run where there is one, so that the real run below still has something to do.
         well = row.well if row.json_well is None else row.json_well
-        said = call(well, *dry, "--json")
-        assert said.exit_code == 0, said.output
-        assert row.json in json.JSONDecoder().raw_decode(said.stdout)[0]
+        printed = call(well, *dry, "--json")
+        assert printed.exit_code == 0, printed.output
+        assert row.json in json.JSONDecoder().raw_decode(printed.stdout)[0]
     wrong = call(row.well, of=Odf(url=NOWHERE)) if row.wrong is None else call(row.wrong)
     assert (wrong.exit_code, wrong.stdout) == (132 if row.wrong is None else 64, "")
     assert row.error in " ".join(wrong.stderr.split())

@@ -67,8 +67,8 @@ def commands_in(text: str) -> list[str]:
     """Everything that starts with `odf `, in a code block or between backticks."""
     blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
-    found = [match[1] for line in lines if (match := re.search(r"(?:^|\s\s)(odf [a-z].*)", line))]
-    return [*found, *re.findall(r"`(odf [^`]+)`", text)]
+    result = [match[1] for line in lines if (match := re.search(r"(?:^|\s\s)(odf [a-z].*)", line))]
+    return [*result, *re.findall(r"`(odf [^`]+)`", text)]
 
 
 def refused(line: str) -> str | None:
@@ -118,16 +118,16 @@ def test_help_imports_neither_dagster_nor_spark_nor_a_driver() -> None:
         "assert len(list(leaves(odf))) > 40;"
         "print([m for m in ('dagster', 'pyspark', 'psycopg', 'rich', 'sqlalchemy', 'fsspec') if m in sys.modules])"
     )
-    said = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
     )
-    assert said.stdout.splitlines()[-1] == "[]"
+    assert printed.stdout.splitlines()[-1] == "[]"
     for name in COMMANDS:
-        assert f"  {name} " in said.stdout
+        assert f"  {name} " in printed.stdout
 
 
 def test_the_cli_reference_is_up_to_date() -> None:
@@ -204,9 +204,9 @@ def test_a_table_on_a_terminal_has_colours_and_keeps_brackets(
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     output.table(["dataid", "status"], [["[red]1[/red]", output.status("FAILED")]])
-    said = capsys.readouterr().out
-    assert "[red]1[/red]" in said
-    assert "\x1b[31mFAILED" in said
+    printed = capsys.readouterr().out
+    assert "[red]1[/red]" in printed
+    assert "\x1b[31mFAILED" in printed
 
 
 def test_control_characters_are_never_printed() -> None:
@@ -222,8 +222,8 @@ def test_times_are_local_with_an_age_in_text_and_exact_in_json() -> None:
     assert [output.span(timedelta(seconds=seconds)) for seconds in (0.25, 12, 119, 120, 7_199, 7_200, 172_800)] == [
         "0.2 s", "12 s", "119 s", "2 min", "119 min", "2 h", "2 d",
     ]  # fmt: skip
-    said = json.dumps(output.jsonable({"at": at, "took": timedelta(seconds=1.5), "key": key("raw/1")}))
-    assert json.loads(said) == {
+    printed = json.dumps(output.jsonable({"at": at, "took": timedelta(seconds=1.5), "key": key("raw/1")}))
+    assert json.loads(printed) == {
         "at": "2024-01-05T11:56:00+00:00",
         "took": 1.5,
         "key": {"datasetid": "raw", "dataid": "1"},

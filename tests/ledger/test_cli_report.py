@@ -68,12 +68,12 @@ def test_the_report_is_a_self_contained_page(run: Odf, tmp_path: Path) -> None:
 
 
 def test_report_json_has_answers_durations_throughput_and_sla(run: Odf) -> None:
-    found = run.json("report")
-    assert {job["jobid"] for job in found["durations"]} == {"load", "average"}
-    assert sum(hour["versions"] for hour in found["hours"]) == 28
-    assert len(found["hours"]) == 48
-    assert {run["jobid"]: run["breached"] for run in found["sla"]} == {"average": False, "load": False}
-    verdicts = found["failures"]["answers"]
+    result = run.json("report")
+    assert {job["jobid"] for job in result["durations"]} == {"load", "average"}
+    assert sum(hour["versions"] for hour in result["hours"]) == 28
+    assert len(result["hours"]) == 48
+    assert {run["jobid"]: run["breached"] for run in result["sla"]} == {"average": False, "load": False}
+    verdicts = result["failures"]["answers"]
     answers = {verdict["dataid"]: [answer["yes"] for answer in verdict["answers"]] for verdict in verdicts}
     assert answers["2024-01-12"] == [True, True, True, True, False]
     assert "cannot be written" in run.error("report", "-o", "/no/such/folder/report.html")
@@ -134,11 +134,11 @@ def test_a_browser_shows_the_report_without_other_requests(run: Odf, tmp_path: P
 
 
 def test_metrics_are_in_prometheus_format(run: Odf, tmp_path: Path) -> None:
-    found = samples(run.text("metrics"))
-    assert found["odf_up", ()] == 1
-    assert found["odf_chunks", ("delays", "FAILED")] == 5
-    assert found["odf_runnable_chunks", ("average",)] == 6
-    assert found["odf_run_sla_breached", ("load",)] == 0
+    result = samples(run.text("metrics"))
+    assert result["odf_up", ()] == 1
+    assert result["odf_chunks", ("delays", "FAILED")] == 5
+    assert result["odf_runnable_chunks", ("average",)] == 6
+    assert result["odf_run_sla_breached", ("load",)] == 0
     target = tmp_path / "odf.prom"
     assert run.text("metrics", "--textfile", str(target)) == f"Wrote {target}.\n"
     assert samples(target.read_text())["odf_chunks", ("big", "READY")] == 9_999
@@ -165,9 +165,9 @@ def test_the_endpoint_serves_loopback_until_interrupted(month: Flow, address: st
     )
     assert process.stdout is not None
     try:
-        said = process.stdout.readline()
-        shown = said.split(";")[0]
-        assert shown.startswith(url), said
+        printed = process.stdout.readline()
+        shown = printed.split(";")[0]
+        assert shown.startswith(url), printed
         with urlopen(shown, timeout=20) as answer:  # noqa: S310
             assert samples(answer.read().decode())["odf_chunks", ("flights", "READY")] == 20
     finally:
@@ -201,21 +201,21 @@ def samples(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
 
 
 def test_the_digest_of_an_outage_is_one_message_by_cause(run: Odf) -> None:
-    said = run.text("digest")
-    assert said.startswith("8 chunks of 4 Jobs failed, 5 causes\n")
-    assert "- 4 chunks of average, since " in said
-    assert 'odf resubmit --failed-since "' in said
-    assert "\x1b" not in said
+    printed = run.text("digest")
+    assert printed.startswith("8 chunks of 4 Jobs failed, 5 causes\n")
+    assert "- 4 chunks of average, since " in printed
+    assert 'odf resubmit --failed-since "' in printed
+    assert "\x1b" not in printed
     # The chunk name is quoted for a shell.
-    assert "odf chunk show odd '<script>" in said
-    found = run.json("digest", "--since", "6h")
-    assert (found["failed"], len(found["causes"]), found["posted"]) == (8, 5, False)
+    assert "odf chunk show odd '<script>" in printed
+    result = run.json("digest", "--since", "6h")
+    assert (result["failed"], len(result["causes"]), result["posted"]) == (8, 5, False)
     assert run.text("digest", "--until", "1h", "--since", "2h") == "No failures.\n"
 
 
 def test_a_digest_mail_cannot_be_given_extra_headers(run: Odf) -> None:
-    said = run.text("digest", "--mail", "ops@example.com")
-    head, _, body = said.partition("\n\n")
+    printed = run.text("digest", "--mail", "ops@example.com")
+    head, _, body = printed.partition("\n\n")
     assert "To: ops@example.com" in head
     assert "Subject: odf: 8 chunks of 4 Jobs failed, 5 causes" in head
     assert "spam" not in head
@@ -237,13 +237,13 @@ def test_the_digest_is_posted_once_without_revealing_the_url(run: Odf, monkeypat
         assert run.json("digest", "--webhook", "--until", "1h")["posted"] is False
         assert len(webhook.received) == 1
         webhook.answer = 500
-        said = run.error("digest", "--webhook", exit_code=128)
-        assert "did not accept the message (HTTP 500)" in said
-        assert "s3cret" not in said
+        printed = run.error("digest", "--webhook", exit_code=128)
+        assert "did not accept the message (HTTP 500)" in printed
+        assert "s3cret" not in printed
     monkeypatch.setenv("ODF_WEBHOOK_URL", "http://[s3cret")
-    said = run.error("digest", "--webhook", exit_code=128)
-    assert "did not accept the message (ValueError)" in said
-    assert "s3cret" not in said
+    printed = run.error("digest", "--webhook", exit_code=128)
+    assert "did not accept the message (ValueError)" in printed
+    assert "s3cret" not in printed
     monkeypatch.setenv("ODF_WEBHOOK_URL", "file:///etc/passwd")
     assert "ODF_WEBHOOK_URL must be an http or https URL" in run.error("digest", "--webhook")
 

@@ -46,13 +46,18 @@ def test_with_json_stdout_has_only_json_with_every_chunk(shop: Shop) -> None:
     shop.register("load: -> raw", dataids="1 2")
     script = shop.script("echo noise; test $dataid = 1")
     done = shop.odf("run", "--all", "--json", script)
-    said = json.loads(done.stdout)
-    assert (said["finished"], said["failed"], said["exit_code"], said["nothing"]) == (1, 1, done.returncode, None)
-    assert [(chunk["dataid"], chunk["result"], chunk["exit_code"]) for chunk in said["chunks"]] == [
+    printed = json.loads(done.stdout)
+    assert (printed["finished"], printed["failed"], printed["exit_code"], printed["nothing"]) == (
+        1,
+        1,
+        done.returncode,
+        None,
+    )
+    assert [(chunk["dataid"], chunk["result"], chunk["exit_code"]) for chunk in printed["chunks"]] == [
         ("1", "finished", 0),
         ("2", "failed", 1),
     ]
-    assert Path(said["chunks"][1]["log"]).read_text() == "noise\n"
+    assert Path(printed["chunks"][1]["log"]).read_text() == "noise\n"
     assert done.stderr.count("noise\n") == 2
 
 
@@ -69,7 +74,7 @@ def test_run_takes_a_job_name_and_a_program_on_the_path(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["run"], 64, "Missing argument 'SCRIPT'"),
         (["run", "nowhere.sh"], 64, "script nowhere.sh does not exist; pass its path"),
@@ -82,7 +87,7 @@ def test_run_takes_a_job_name_and_a_program_on_the_path(shop: Shop) -> None:
         (["run", "--dataid", "1", "load.sh"], 1, "raw/1 is HOLD"),
     ],
 )
-def test_a_script_that_cannot_run_is_a_one_line_error(shop: Shop, words: list[str], code: int, said: str) -> None:
+def test_a_script_that_cannot_run_is_a_one_line_error(shop: Shop, words: list[str], code: int, message: str) -> None:
     shop.register("load: -> raw")
     shop.flow.type("update dataflow.datastatus set status = 'HOLD'")
     for name in ("load.sh", "other.sh", "plain.sh"):
@@ -90,7 +95,7 @@ def test_a_script_that_cannot_run_is_a_one_line_error(shop: Shop, words: list[st
     (shop.folder / "plain.sh").chmod(0o644)
     done = shop.odf(*words)
     assert (done.returncode, done.stdout) == (code, "")
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
 
 
@@ -110,9 +115,9 @@ def test_a_dry_run_shows_variables_without_passwords(shop: Shop) -> None:
     script = shop.script(f"touch {shop.folder}/ran")
     for verb in (["run"], ["force", "--dataid", "1"]):
         done = shop.odf(*verb, "--dry-run", "--json", script, "-x", ODF_PASSPHRASE="right")
-        said = json.loads(done.stdout)
-        assert (said["command"], said["dataids"], said["exit_code"]) == ([str(script), "-x"], ["1"], 0)
-        assert (said["variables"]["raw_hostname"], said["variables"]["raw_password"]) == ("db1", "***")
+        printed = json.loads(done.stdout)
+        assert (printed["command"], printed["dataids"], printed["exit_code"]) == ([str(script), "-x"], ["1"], 0)
+        assert (printed["variables"]["raw_hostname"], printed["variables"]["raw_password"]) == ("db1", "***")
     done = shop.odf("run", "--dry-run", script, ODF_PASSPHRASE="right")
     assert "would run for 1" in done.stdout
     assert "hush" not in done.stdout
@@ -121,7 +126,7 @@ def test_a_dry_run_shows_variables_without_passwords(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["run", "load.sh"], 0, "./load.sh would run for 2"),
         (["run", "--all", "load.sh"], 0, "./load.sh would run for 2 chunks: 2, 3"),
@@ -136,7 +141,7 @@ def test_a_dry_run_shows_variables_without_passwords(shop: Shop) -> None:
         (["force", "--dataid", "1", "load.sh"], 0, "./load.sh would run for 1"),
     ],
 )
-def test_a_dry_run_reports_and_exits_like_the_real_run(shop: Shop, words: list[str], code: int, said: str) -> None:
+def test_a_dry_run_reports_and_exits_like_the_real_run(shop: Shop, words: list[str], code: int, message: str) -> None:
     shop.register("load: -> raw", "clean: raw -> tidy", "other: -> more", dataids="1 2 3 4")
     shop.flow.type("update dataflow.datastatus set status = 'HOLD' where datasetid = 'raw' and dataid = '1'")
     shop.flow.type("update dataflow.datastatus set status = 'FAILED' where datasetid = 'raw' and dataid = '4'")
@@ -144,7 +149,7 @@ def test_a_dry_run_reports_and_exits_like_the_real_run(shop: Shop, words: list[s
     for name in ("load.sh", "clean.sh", "other.sh"):
         shop.script("true", name)
     rehearsed = shop.odf(words[0], "--dry-run", *words[1:])
-    assert said in " ".join((rehearsed.stdout + rehearsed.stderr).split())
+    assert message in " ".join((rehearsed.stdout + rehearsed.stderr).split())
     assert (rehearsed.returncode, shop.flow.status("raw/2")) == (code, "PENDING")
     assert shop.odf(*words).returncode == code
 
@@ -160,8 +165,10 @@ def test_force_runs_a_chunk_without_its_input(shop: Shop) -> None:
     shop.register("clean: raw -> tidy")
     done = shop.odf("force", "--as", "ada", "--dataid", "x", "--json", shop.script("true", "clean.sh"))
     assert json.loads(done.stdout)["finished"] == 1
-    (found,) = shop.flow.psql.execute("select reason from dataflow.chunk_event where new_status = 'RUNNING'").fetchall()
-    assert found == ("forced by ada",)
+    (result,) = shop.flow.psql.execute(
+        "select reason from dataflow.chunk_event where new_status = 'RUNNING'"
+    ).fetchall()
+    assert result == ("forced by ada",)
 
 
 # ---- signals

@@ -40,8 +40,8 @@ def run(month: Flow) -> Odf:
 
 
 def test_status_counts_chunks_and_shows_running_ones(run: Odf) -> None:
-    said = run.text("status")
-    lines = {line.split()[0]: line.split() for line in said.splitlines() if line}
+    printed = run.text("status")
+    lines = {line.split()[0]: line.split() for line in printed.splitlines() if line}
     assert lines["flights"][:5] == ["flights", "20", "9", "1", "66"]
     assert lines["delays"][:6] == ["delays", "8", "1", "16", "5", "26"]
     assert lines["empty"] == ["empty"]
@@ -50,14 +50,14 @@ def test_status_counts_chunks_and_shows_running_ones(run: Odf) -> None:
 
 
 def test_status_json_has_progress_pace_and_running_chunks(run: Odf) -> None:
-    found = run.json("status", "delays")
-    (delays,) = found["datasets"]
+    result = run.json("status", "delays")
+    (delays,) = result["datasets"]
     assert delays["counts"] == {"READY": 8, "RUNNING": 1, "PENDING": 16, "FAILED": 5}
     assert (delays["jobid"], delays["chunks"], delays["runnable"], delays["blocked"]) == ("average", 30, 6, 0)
     assert delays["progress"] == pytest.approx(8 / 30)
     assert delays["pace"] > 0
     assert delays["eta"] == pytest.approx(17 / delays["pace"] * 60, rel=1e-3)
-    assert [chunk["dataid"] for chunk in found["running"]] == ["2024-01-14"]
+    assert [chunk["dataid"] for chunk in result["running"]] == ["2024-01-14"]
     assert [dataset["datasetid"] for dataset in run.json("status", "--failed")["datasets"]] == ["delays", "flights"]
 
 
@@ -123,10 +123,10 @@ def test_a_heat_map_has_at_most_ten_thousand_cells(
     heatmap.show(
         heatmap.cells([(str(number), "FAILED" if number % 1_000 == 7 else "READY") for number in range(10_000)])
     )
-    said = capsys.readouterr().out
-    assert said.count("▀") == 5_000
-    assert len(said.splitlines()) == 51
-    assert "\x1b[31m\x1b[42m▀" in said  # a failed chunk above a good one
+    printed = capsys.readouterr().out
+    assert printed.count("▀") == 5_000
+    assert len(printed.splitlines()) == 51
+    assert "\x1b[31m\x1b[42m▀" in printed  # a failed chunk above a good one
 
     many = heatmap.cells([(str(number), "FAILED" if number == 500_000 else "READY") for number in range(1_000_000)])
     assert (len(many), many[0].count) == (10_000, 100)
@@ -137,10 +137,10 @@ def test_a_heat_map_has_at_most_ten_thousand_cells(
 
 
 def test_chunk_show_prints_everything_about_a_failed_chunk(run: Odf) -> None:
-    said = run.text("chunk", "show", "delays", "2024-01-09")
-    assert said.startswith("delays/2024-01-09 is FAILED, since ")
+    printed = run.text("chunk", "show", "delays", "2024-01-09")
+    assert printed.startswith("delays/2024-01-09 is FAILED, since ")
     for part in ("Attempts", "The five answers", "History", "- -> PENDING", "RUNNING -> FAILED", "SAFE      yes"):
-        assert part in said
+        assert part in printed
 
 
 def test_chunk_show_json_has_answers_attempts_versions_and_inputs(month: Flow, run: Odf) -> None:
@@ -165,8 +165,8 @@ def test_chunk_show_json_has_answers_attempts_versions_and_inputs(month: Flow, r
     flights = run.json("chunk", "show", "flights", "2024-01-01")
     assert flights["consumers"] == [["average", "2024-01-01"]]
     assert [attempt["outcome"] for attempt in flights["attempts"]] == ["READY", "READY"]
-    said = run.text("chunk", "show", "delays", "2024-01-01")
-    assert "stale: made from version 1 of flights/2024-01-01, which is now at version 2; resubmit it" in said
+    printed = run.text("chunk", "show", "delays", "2024-01-01")
+    assert "stale: made from version 1 of flights/2024-01-01, which is now at version 2; resubmit it" in printed
 
 
 def test_chunk_show_of_an_unknown_chunk_is_an_error(run: Odf) -> None:
@@ -177,30 +177,30 @@ def test_chunk_show_of_an_unknown_chunk_is_an_error(run: Odf) -> None:
 
 
 def test_why_of_a_chunk_shows_five_answers_and_exits_0_or_1(run: Odf) -> None:
-    said = run.text("why", "average", "2024-01-13", exit_code=1)
-    assert said.startswith("average/2024-01-13 cannot run: LOCKED, since ")
-    assert "SAFE      no      delays/2024-01-13 is FAILED" in said
+    printed = run.text("why", "average", "2024-01-13", exit_code=1)
+    assert printed.startswith("average/2024-01-13 cannot run: LOCKED, since ")
+    assert "SAFE      no      delays/2024-01-13 is FAILED" in printed
     assert run.text("why", "average", "2024-01-15").startswith("average/2024-01-15 can run")
 
 
 def test_why_json_has_the_code_and_current_or_stored_answers(run: Odf) -> None:
-    found = run.json("why", "average", "2024-01-25", exit_code=1)
-    assert (found["go"], found["code"]) == (False, "DATA_NOT_READY")
-    assert [answer["yes"] for answer in found["verdict"]["answers"]] == [False, True, False, False, True]
+    result = run.json("why", "average", "2024-01-25", exit_code=1)
+    assert (result["go"], result["code"]) == (False, "DATA_NOT_READY")
+    assert [answer["yes"] for answer in result["verdict"]["answers"]] == [False, True, False, False, True]
     assert run.json("why", "average", "2024-01-01", "--stored")["verdict"]["claim_id"] is not None
 
 
 def test_why_groups_what_blocks_a_job(run: Odf) -> None:
-    found = run.json("why", "average", exit_code=1)
-    assert found["runnable"] == 6
-    assert [(obstacle["code"], obstacle["count"], obstacle["example"]) for obstacle in found["obstacles"]] == [
+    result = run.json("why", "average", exit_code=1)
+    assert result["runnable"] == 6
+    assert [(obstacle["code"], obstacle["count"], obstacle["example"]) for obstacle in result["obstacles"]] == [
         ("DATA_NOT_READY", 9, "2024-01-22"),
         ("DATA_NOT_READY", 1, "2024-01-21"),
     ]
-    assert [cause["count"] for cause in found["failures"]] == [4, 1]
-    said = run.text("why", "average", exit_code=1)
-    assert said.startswith("job average: 6 chunks can run now")
-    assert "flights/2024-01-22 is PENDING" in said
+    assert [cause["count"] for cause in result["failures"]] == [4, 1]
+    printed = run.text("why", "average", exit_code=1)
+    assert printed.startswith("job average: 6 chunks can run now")
+    assert "flights/2024-01-22 is PENDING" in printed
 
 
 def test_why_of_a_job_shows_held_and_unknown_statuses_as_locked(flow: Flow) -> None:
@@ -210,15 +210,15 @@ def test_why_of_a_job_shows_held_and_unknown_statuses_as_locked(flow: Flow) -> N
     flow.type("update dataflow.datastatus set status = 'HOLD' where dataid = '1'")
     flow.type("update dataflow.datastatus set status = 'ODD' where dataid = '2'")
     odf_of_flow = Odf(url=flow.url)
-    found = odf_of_flow.json("why", "load", exit_code=1)
-    assert [(obstacle["code"], obstacle["count"], obstacle["example"]) for obstacle in found["obstacles"]] == [
+    result = odf_of_flow.json("why", "load", exit_code=1)
+    assert [(obstacle["code"], obstacle["count"], obstacle["example"]) for obstacle in result["obstacles"]] == [
         ("LOCKED", 1, "1"),
         ("LOCKED", 1, "2"),
     ]
-    said = odf_of_flow.text("why", "load", exit_code=1)
-    assert "raw/1 is HOLD" in said
-    assert "raw/2 is ODD" in said
-    assert "Nothing blocks it" not in said
+    printed = odf_of_flow.text("why", "load", exit_code=1)
+    assert "raw/1 is HOLD" in printed
+    assert "raw/2 is ODD" in printed
+    assert "Nothing blocks it" not in printed
     # Its input is not READY either, but the hold is what an operator must release.
     assert "tidy/1 is HOLD" in odf_of_flow.text("why", "clean", exit_code=1)
 
@@ -226,29 +226,29 @@ def test_why_of_a_job_shows_held_and_unknown_statuses_as_locked(flow: Flow) -> N
 def test_why_of_a_job_says_how_many_chunks_it_checked(flow: Flow) -> None:
     _, clean = flow.register("load: -> raw", "clean: raw -> tidy")
     flow.plan(clean, [str(number) for number in range(600)])
-    found = Odf(url=flow.url).json("why", "clean", exit_code=1)
-    assert (found["waiting"], found["asked"]) == (600, 500)
+    result = Odf(url=flow.url).json("why", "clean", exit_code=1)
+    assert (result["waiting"], result["asked"]) == (600, 500)
     assert "(checked the first 500 of 600)" in Odf(url=flow.url).text("why", "clean", exit_code=1)
 
 
 def test_why_failed_suggests_resubmitting_what_it_showed(run: Odf) -> None:
     assert "After fixing the cause, run: odf resubmit --failed (" in run.text("why", "--failed", exit_code=1)
-    said = run.text("why", "average", "--failed", "--since", "2024-01-05 14:00", exit_code=1)
-    assert "After fixing the cause, run: odf resubmit --failed-since '2024-01-05 14:00:00' --job average (" in said
+    printed = run.text("why", "average", "--failed", "--since", "2024-01-05 14:00", exit_code=1)
+    assert "After fixing the cause, run: odf resubmit --failed-since '2024-01-05 14:00:00' --job average (" in printed
 
 
 def test_why_failed_lists_each_cause_once(run: Odf) -> None:
-    said = run.text("why", "--failed", exit_code=1)
-    assert said.startswith("6 chunks failed, 3 causes")
-    assert "OSError: /mnt/lake/* is not there (errno 5)" in said
-    assert "delays/2024-01-12: OSError: /mnt/lake/delays/2024-01-12/part-3 is not there (errno 5)" in said
-    found = run.json("why", "--failed", exit_code=1)
-    assert [(cause["count"], cause["jobs"]) for cause in found["causes"]] == [
+    printed = run.text("why", "--failed", exit_code=1)
+    assert printed.startswith("6 chunks failed, 3 causes")
+    assert "OSError: /mnt/lake/* is not there (errno 5)" in printed
+    assert "delays/2024-01-12: OSError: /mnt/lake/delays/2024-01-12/part-3 is not there (errno 5)" in printed
+    result = run.json("why", "--failed", exit_code=1)
+    assert [(cause["count"], cause["jobs"]) for cause in result["causes"]] == [
         (4, ["average"]),
         (1, ["average"]),
         (1, ["load"]),
     ]
-    assert found["causes"][0]["example"] == {"datasetid": "delays", "dataid": "2024-01-12"}
+    assert result["causes"][0]["example"] == {"datasetid": "delays", "dataid": "2024-01-12"}
     assert run.json("why", "load", "--failed", exit_code=1)["failed"] == 1
     assert run.text("why", "--failed", "--until", "1h") == "No failures.\n"
 
@@ -307,14 +307,14 @@ def test_a_short_dataid_is_not_replaced_inside_words() -> None:
 
 
 def test_runs_are_listed_newest_first_with_outcome_and_chunks(run: Odf) -> None:
-    found = run.json("runs")["runs"]
-    assert [(listed["run_id"], listed["jobid"], listed["outcome"], listed["holds"]) for listed in found] == [
+    result = run.json("runs")["runs"]
+    assert [(listed["run_id"], listed["jobid"], listed["outcome"], listed["holds"]) for listed in result] == [
         (2, "average", None, 1),
         (1, "load", "ENDED", 0),
     ]
-    said = run.text("runs", "load")
-    assert "ENDED" in said
-    assert "cron" in said
+    printed = run.text("runs", "load")
+    assert "ENDED" in printed
+    assert "cron" in printed
     assert [listed["run_id"] for listed in run.json("runs", "--running")["runs"]] == [2]
     assert run.text("runs", "--failed") == "No matching runs.\n"
     assert "job lod is not registered" in run.error("runs", "lod")
@@ -324,9 +324,9 @@ def test_history_shows_who_changed_what_and_why(run: Odf) -> None:
     newest = run.json("history", "--status", "FAILED", "--limit", "1")["events"][0]
     assert (newest["datasetid"], newest["dataid"], newest["actor"]) == ("delays", "2024-01-13", "test")
     assert "delay is a number" in newest["reason"]
-    said = run.text("history", "delays", "2024-01-09")
-    assert [line.count(" -> ") for line in said.splitlines()] == [0, 1, 1, 1]
-    assert "RUNNING -> FAILED" in said.splitlines()[1]
+    printed = run.text("history", "delays", "2024-01-09")
+    assert [line.count(" -> ") for line in printed.splitlines()] == [0, 1, 1, 1]
+    assert "RUNNING -> FAILED" in printed.splitlines()[1]
     assert run.json("history", "--by", "nobody")["events"] == []
     assert all(event["locktype"] == "OUT" for event in run.json("history", "flights", "2024-01-01")["events"])
     assert any(event["locktype"] == "IN" for event in run.json("history", "flights", "2024-01-01", "--reads")["events"])
@@ -355,17 +355,17 @@ def test_watch_shows_a_change_that_commits_late(flow: Flow, monkeypatch: pytest.
         flow.type(hold.format("2"))
         pauses: Iterator[Callable[[], object]] = iter([slow.commit, lambda: flow.type(hold.format("3"))])
         monkeypatch.setattr("opendataflow_dagster.cli.watch.time.sleep", lambda _: next(pauses)())
-        said = Odf(url=flow.url).text("watch", "--looks", "3")
-    assert [line.split()[2] for line in said.splitlines() if "HOLD" in line] == ["raw/2", "raw/1", "raw/3"]
-    assert len(said.splitlines()) == 6
+        printed = Odf(url=flow.url).text("watch", "--looks", "3")
+    assert [line.split()[2] for line in printed.splitlines() if "HOLD" in line] == ["raw/2", "raw/1", "raw/3"]
+    assert len(printed.splitlines()) == 6
 
 
 def test_watch_on_a_terminal_shows_the_status(run: Odf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
-    said = run.text("watch", "--looks", "1")
-    assert "odf watch, " in said
-    assert "delays/2024-01-14" in said
+    printed = run.text("watch", "--looks", "1")
+    assert "odf watch, " in printed
+    assert "delays/2024-01-14" in printed
 
 
 # --- completion

@@ -53,9 +53,9 @@ def test_dataset_list_shows_producers_and_consumers(registered: Flow, run: Odf) 
     assert lines[3].split("  ")[0] == "weather"
     assert "external" in lines[3]
     assert "daily from 2024-01-01" in lines[3]
-    found = {dataset["datasetid"]: dataset for dataset in run.json("dataset", "list")["datasets"]}
-    assert (found["flights"]["producer"], found["flights"]["consumers"]) == ("load", ["average"])
-    assert (found["weather"]["producer"], found["weather"]["owner"]) == (None, "ada")
+    result = {dataset["datasetid"]: dataset for dataset in run.json("dataset", "list")["datasets"]}
+    assert (result["flights"]["producer"], result["flights"]["consumers"]) == ("load", ["average"])
+    assert (result["weather"]["producer"], result["weather"]["owner"]) == (None, "ada")
 
 
 def test_jobs_are_shown_with_inputs_outputs_and_limits(registered: Flow, run: Odf) -> None:
@@ -65,9 +65,9 @@ def test_jobs_are_shown_with_inputs_outputs_and_limits(registered: Flow, run: Od
     assert "Concurrency limit: 0 of 3 chunks running; change it with: odf throttle average N" in run.text(
         "job", "show", "average"
     )
-    found = run.json("job", "show", "average")
-    assert found["policy"]["lease"] == 600
-    assert found["room"]["concurrency"] == 3
+    result = run.json("job", "show", "average")
+    assert result["policy"]["lease"] == 600
+    assert result["room"]["concurrency"] == 3
     assert "there is no job nope" in run.error("job", "show", "nope")
 
 
@@ -76,9 +76,9 @@ def test_a_dataset_is_shown_without_its_password(registered: Flow, run: Odf) -> 
         "update dataflow.dataset set encryptedpass = 's3cret', username = 'reader' where datasetid = 'weather'"
     )
     for words in (["dataset", "show", "weather"], ["dataset", "show", "weather", "--json"], ["dataset", "export"]):
-        said = run.text(*words)
-        assert "reader" in said
-        assert "s3cret" not in said
+        printed = run.text(*words)
+        assert "reader" in printed
+        assert "s3cret" not in printed
     assert "there is no DataSet nope; see them with: odf dataset list" in run.error("dataset", "show", "nope")
 
 
@@ -95,19 +95,19 @@ def test_a_dataset_is_added_once_then_changed_with_set(run: Odf) -> None:
     assert run.json(*words)["new"] == ["dataset codes"]
     assert "DataSet codes already exists; change it with" in run.error(*words)
     assert run.json("dataset", "set", "codes", "--owner", "ada", "--tablename", "c")["changed"] == ["dataset codes"]
-    found = run.json("dataset", "show", "codes")
-    assert (found["owner"], found["repeats"], found["partitions"]) == (
+    result = run.json("dataset", "show", "codes")
+    assert (result["owner"], result["repeats"], result["partitions"]) == (
         "ada",
         True,
         {"kind": "static", "keys": ["a", "b"]},
     )
-    assert (found["connection"]["hostname"], found["connection"]["tablename"]) == ("db1", "c")
+    assert (result["connection"]["hostname"], result["connection"]["tablename"]) == ("db1", "c")
     assert run.text("dataset", "set", "codes", "--owner", "", "--partitions", "any") == "Changed: dataset codes.\n"
     assert run.json("dataset", "show", "codes")["partitions"] is None
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["dataset", "add", "x", "--partitions", "daily:soon"], "'soon' is not a daily dataid"),
         (["dataset", "add", "x", "--partitions", "sometimes"], "is not a valid partition scheme; use daily:2024-01-01"),
@@ -135,9 +135,9 @@ def test_a_dataset_is_added_once_then_changed_with_set(run: Odf) -> None:
         (["job", "import", "no-such-file.json"], "no-such-file.json"),
     ],
 )
-def test_an_invalid_definition_is_one_line_and_changes_nothing(unchanged: Odf, words: list[str], said: str) -> None:
+def test_an_invalid_definition_is_one_line_and_changes_nothing(unchanged: Odf, words: list[str], message: str) -> None:
     before = unchanged.text("job", "export")
-    assert said in unchanged.error(*words)
+    assert message in unchanged.error(*words)
     assert unchanged.text("job", "export") == before
 
 
@@ -161,11 +161,11 @@ def test_job_add_and_set_store_policy_and_variables(registered: Flow, run: Odf) 
     assert run.json("job", "set", "sum", "--retry-on", "timeout", "--retry-delay", "5min")["changed"] == ["job sum"]
     assert run.text("job", "set", "sum", "--retry-on", "timeout") == "1 unchanged.\n"
     assert run.text("job", "set", "sum", "--max-attempts", "3", "--cascade") == "Changed: job sum.\n"
-    found = run.json("job", "show", "sum")
-    assert found["inputs"] == [{"datasetid": "delays", "mapping": "all"}]
-    assert found["environment"] == {"MODE": "full", "PAGER": None}
-    assert found["policy"] | {"max_attempts": 3} == found["policy"]
-    assert [found["policy"][name] for name in ("lease", "retry_on", "retry_delay", "ordered")] == [
+    result = run.json("job", "show", "sum")
+    assert result["inputs"] == [{"datasetid": "delays", "mapping": "all"}]
+    assert result["environment"] == {"MODE": "full", "PAGER": None}
+    assert result["policy"] | {"max_attempts": 3} == result["policy"]
+    assert [result["policy"][name] for name in ("lease", "retry_on", "retry_delay", "ordered")] == [
         7200,
         "timeout",
         300,
@@ -194,7 +194,7 @@ def test_an_export_can_be_imported_repeatedly_without_change(
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         ("{", "is not valid JSON"),
         ("[]", "that is no export"),
@@ -244,12 +244,12 @@ def test_an_export_can_be_imported_repeatedly_without_change(
         ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"]}]}', "job j uses x, which is not registered"),
     ],
 )
-def test_an_invalid_document_is_one_line_and_changes_nothing(unchanged: Odf, document: str, said: str) -> None:
+def test_an_invalid_document_is_one_line_and_changes_nothing(unchanged: Odf, document: str, message: str) -> None:
     before = unchanged.text("dataset", "list"), unchanged.text("job", "export")
     for noun in ("dataset", "job"):
         result = unchanged(noun, "import", "-", stdin=document)
         assert (result.exit_code, result.stdout) == (64, "")
-        assert said in result.stderr
+        assert message in result.stderr
         assert "Traceback" not in result.stderr
     assert (unchanged.text("dataset", "list"), unchanged.text("job", "export")) == before
 
