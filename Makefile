@@ -9,16 +9,19 @@ INSTALLED := .venv/.installed
 # Processes that may not write bytecode compile everything again at each start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check bench dev clean constraints prerequisites
+.PHONY: help demo test test-fast check bench dev clean constraints prerequisites
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED) ## show the whole path of a chunk on this machine
 	@$(BIN)/python -m examples.demo
 
-test: check ## check, then run every test
+test: check ## check, then run every test (up to 25 minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-fast: check ## check, then run the unit and ledger tests (2 minutes)
+	ODF_TEST_FAST=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" tests/unit tests/ledger
 
 check: $(INSTALLED) ## lint, format, types and layers, without running anything
 	$(BIN)/ruff check .

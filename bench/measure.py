@@ -17,7 +17,7 @@ from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.protocol.claim import claim_next
-from opendataflow_dagster.protocol.publish import Made, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish_many
 
 # What any queue over one table does, and nothing else: the same chunks, and a claim of the next ones. The limit is a
 # literal, because a plan for an unknown limit may read the whole table, and that would flatter us.
@@ -161,7 +161,7 @@ class _Hand:
 
 
 def _publication(ledger: Ledger, claims: list[Claim]) -> Call:
-    made = [Made(claim=one, manifests=dict.fromkeys(one.outputs, _manifest(one))) for one in claims]
+    made = [StagedClaim(claim=one, manifests=dict.fromkeys(one.outputs, _manifest(one))) for one in claims]
     return lambda: len(publish_many(ledger, made).versions)
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from .engine.declaration import external_dataset as external_dataset
     from .engine.script_dataset import script_dataset as script_dataset
     from .engine.sql_dataset import sql_dataset as sql_dataset
+    from .model.check import Check as Check
+    from .model.check import Figures as Figures
     from .model.checks import accepted as accepted
     from .model.checks import between as between
     from .model.checks import fresh as fresh
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from .orchestrator.resources import SparkResource as SparkResource
 
 _NAMES = {
+    "model.check": ("Check", "Figures"),
     "model.checks": (
         *("accepted", "between", "fresh", "holds", "like_previous", "matches", "not_null", "row_count", "unique"),
     ),

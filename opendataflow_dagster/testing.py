@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from .ledger.throwaway import throwaway_database
 from .model.claim import Claim
 from .model.errors import InvalidInput, UnknownName
 from .model.ids import ChunkKey, ClaimId, JobId, data_id, dataset_id
+from .model.job import Policy
 from .model.manifest import NewManifest
 from .orchestrator.catalogue import Catalogue, Entry, catalogue
 from .orchestrator.definitions import register_all
@@ -48,6 +49,8 @@ from .protocol.register import plan
 from .protocol.release import fail
 from .protocol.request import request
 from .protocol.resubmit import resubmit
+from .protocol.stage import stage
+from .protocol.validate import validate
 from .warehouse import parquet
 from .warehouse.session import SparkSettings, session
 
@@ -72,8 +75,8 @@ def chunk_context(chunk: str, spark: SparkSession | None = None) -> ChunkContext
         dataid=key.dataid,
         outputs=(key.datasetid,),
         attempt=1,
-        lease=timedelta(minutes=10),
-        lease_until=datetime.now(UTC) + timedelta(minutes=10),
+        lease=Policy().lease,
+        lease_until=datetime.now(UTC) + Policy().lease,
         run_id=None,
         inputs=(),
     )
@@ -213,7 +216,7 @@ class Pipeline:
 
     def _stage(self, rows: DataFrame, key: ChunkKey, claim_id: ClaimId, schema: StructType | None) -> NewManifest:
         root = f"{self.root}/{key.datasetid}"
-        return parquet.stage(rows, root=root, dataid=key.dataid, claim_id=claim_id, schema=schema)
+        return validate(stage(rows, root=root, dataid=key.dataid, claim_id=claim_id, schema=schema))
 
     def _entry(self, chunk: str) -> tuple[ChunkKey, Entry]:
         key = _key(chunk)

@@ -53,11 +53,11 @@ _RULES: Final = {
                  on n.datasetid = s.datasetid and n.dataid = s.dataid
          where s.locktype = 'OUT' and s.manifest_id is not null
            and (m.datasetid, m.dataid, m.version) is distinct from (s.datasetid, s.dataid, n.versions)""",
-    "every claim of the history has one verdict, with five yes": """
+    "every claim of the history has one verdict, with five yes unless it was forced": """
         select e.jobid, e.claim_id, v.verdicts, v.yes
           from (select distinct jobid, claim_id from dataflow.chunk_event where claim_id is not null) e
           left join (select jobid, claim_id, count(*) as verdicts,
-                            bool_and(coalesce(ready, right_data, placed, valid, safe) is null) as yes
+                            bool_and(forced or problems = '[]' and code is null) as yes
                        from dataflow.verdict where claim_id is not null group by jobid, claim_id) v
                  on v.jobid = e.jobid and v.claim_id = e.claim_id
          where (v.verdicts, v.yes) is distinct from (1::bigint, true)""",
@@ -83,10 +83,6 @@ _RULES: Final = {
                using (datasetid, jobid, dataid)
          where s.status is distinct from e.new_status
             or s.locktype is not null and s.locktype is distinct from e.locktype""",
-    "what a claim is told of a Job is what the registry says": """
-        select jobid, k as kept, n as now
-          from dataflow.job_terms k full join dataflow.terms_now n using (jobid)
-         where k::text is distinct from n::text""",
     "every event goes on from the one before": """
         select e.*
           from (select event_id, datasetid, jobid, dataid, old_status, new_status,
@@ -102,7 +98,7 @@ _ALL: Final = "\nunion all\n".join(
 
 #: The answers too, except for the no that only a look at the files gives.
 _RUNNABLE: Final = """
-    select r.jobid, r.dataid, r.resubmit, r.sort_key, nullif(r.blocked, 'INVALID_PATH'), r.file_count, r.is_plain,
+    select r.jobid, r.dataid, r.resubmit, r.sort_key, nullif(r.blocked, 'INVALID_PATH'),
            (select string_agg(i::text, ', ' order by i) from jsonb_array_elements(r.inputs) i)
       from dataflow.runnable r"""
 

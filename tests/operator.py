@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
+import pytest
 from click.testing import CliRunner, Result
 
 from opendataflow_dagster.cli.main import odf
@@ -17,7 +20,7 @@ from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.job_run import begin_run, end_run
 from opendataflow_dagster.protocol.release import fail
-from tests.conftest import _database as new_database
+from tests.databases import database_name, temporary_database
 from tests.factories import Flow
 
 DAYS = tuple(f"2024-01-{day:02}" for day in range(1, 31))
@@ -50,6 +53,14 @@ class Odf:
         return result.stderr
 
 
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Ledgers give up on an unreachable server at once instead of after ten seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "__init__", partialmethod(Ledger.__init__, patience=timedelta(seconds=0.2)))
+        yield
+
+
 def after_an_outage(flow: Flow) -> None:
     """flights: 20 READY, 1 FAILED, 9 PENDING. delays: 8 READY, 4 failed by a bad mount and 1 by its data, 1 RUNNING."""
     load, average = flow.register("load: -> flights", "average: flights -> delays")
@@ -72,14 +83,14 @@ def after_an_outage(flow: Flow) -> None:
 
 def month_template(server: str, template: str, root: Path) -> Iterator[str]:
     """The name of a template database with that month; each test clones it."""
-    for url in new_database(server, template):
+    for url in temporary_database(server, template):
         for flow in _flow(url, root):
             after_an_outage(flow)
-        yield urlsplit(url).path.lstrip("/")
+        yield database_name(url)
 
 
 def month_clone(server: str, name: str, root: Path) -> Iterator[Flow]:
-    for url in new_database(server, name):
+    for url in temporary_database(server, name):
         yield from _flow(url, root)
 
 

@@ -11,10 +11,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from opendataflow_dagster.model.checks import Check
+from opendataflow_dagster.model.check import Check
 from opendataflow_dagster.model.ids import ClaimId, DataId, DatasetId, JobId, ManifestId
 from opendataflow_dagster.model.manifest import Manifest, NewManifest
-from opendataflow_dagster.warehouse.parquet import stage
+from opendataflow_dagster.protocol.stage import stage
+from opendataflow_dagster.protocol.validate import validate
 
 claims = count(1)
 
@@ -25,11 +26,12 @@ def staged(
     dataid: str = "d",
     checks: Sequence[Check] = (),
     schema: StructType | None = None,
+    previous_rows: int | None = None,
 ) -> NewManifest:
-    """Under a new claim."""
-    return stage(
-        frame, root=str(root), dataid=DataId(dataid), claim_id=ClaimId(next(claims)), checks=checks, schema=schema
-    )
+    """Under a new claim, and validated."""
+    claim_id = ClaimId(next(claims))
+    written = stage(frame, root=str(root), dataid=DataId(dataid), claim_id=claim_id, checks=checks, schema=schema)
+    return validate(written, previous_rows)
 
 
 def version(made: NewManifest, dataid: str = "d", version: int = 1, datasetid: str = "set") -> Manifest:

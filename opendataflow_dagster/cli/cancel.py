@@ -24,7 +24,7 @@ def cancel(change: Change, run_id: int | None, **selection: Any) -> None:
       odf cancel delays 2024-01-14
       odf cancel --run 17 --reason "wrong release"
     """
-    from opendataflow_dagster.insight.runs import runs
+    from opendataflow_dagster.insight.runs import find_run
     from opendataflow_dagster.protocol.cancel import cancel as verb
     from opendataflow_dagster.protocol.cancel import cancel_run
 
@@ -34,7 +34,7 @@ def cancel(change: Change, run_id: int | None, **selection: Any) -> None:
     if any(selection.values()):
         raise InvalidInput("--run cannot be combined with chunks, --job, --status or --all")
     with change.ledger() as ledger:
-        (run,) = runs(ledger, run_ids=[run_id])
+        run = find_run(ledger, run_id)
         change.confirm(run.holds, f"cancel run {run_id} of {run.jobid}, which holds {run.holds:,} chunks")
         cancelled = cancel_run(ledger, run_id, by=ledger.actor, reason=change.reason)
     held = f", which held {summary(cancelled)}" if cancelled else ", which held no chunks"

@@ -44,7 +44,7 @@ def chunks(
       odf chunks flights --status FAILED --since 3h --list
       odf chunks flights --json
     """
-    from opendataflow_dagster.insight.selection import Selection, select
+    from opendataflow_dagster.insight.selection import Selection, select_chunks
 
     wanted = Selection(
         datasetid=datasetid,
@@ -54,7 +54,7 @@ def chunks(
         until=until,
     )
     with open_ledger() as ledger:
-        selected = select(ledger, wanted)
+        selected = select_chunks(ledger, wanted)
     if json_wanted:
         output.print_json({"datasetid": datasetid, "chunks": selected})
     elif not selected:

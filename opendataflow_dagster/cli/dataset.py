@@ -42,7 +42,7 @@ def list_(json_wanted: bool) -> None:
       odf dataset list
       odf dataset list --json
     """
-    from opendataflow_dagster.protocol.transfer import dataset_json
+    from opendataflow_dagster.model.registry_json import dataset_to_json
 
     known = transfer.look_up()
     producers = {datasetid: job.jobid for job in known.jobs for datasetid in job.outputs}
@@ -53,7 +53,7 @@ def list_(json_wanted: bool) -> None:
     if json_wanted:
         objects = [
             {
-                **dataset_json(definition),
+                **dataset_to_json(definition),
                 "producer": producers.get(definition.dataset.datasetid),
                 "consumers": consumers.get(definition.dataset.datasetid, []),
             }
@@ -89,13 +89,13 @@ def show(datasetid: str, json_wanted: bool) -> None:
     Example:
       odf dataset show flights
     """
-    from opendataflow_dagster.insight.history import of_dataset
-    from opendataflow_dagster.protocol.transfer import dataset_json
+    from opendataflow_dagster.insight.history import dataset_changes
+    from opendataflow_dagster.model.registry_json import dataset_to_json
 
     definition = _registered(datasetid)
     with open_ledger() as ledger:
-        changes = of_dataset(ledger, datasetid)
-    values = dataset_json(definition)
+        changes = dataset_changes(ledger, datasetid)
+    values = dataset_to_json(definition)
     if json_wanted:
         output.print_json({**values, "changes": changes})
         return
@@ -188,7 +188,7 @@ def _registered(datasetid: str) -> Definition:
 
 def _register(change: Change, before: Definition, given: dict[str, Any]) -> None:
     from opendataflow_dagster.model.definition import Definition
-    from opendataflow_dagster.protocol.transfer import Registry
+    from opendataflow_dagster.model.registry import Registry
 
     # An empty text removes a value.
     named: dict[str, Any] = {

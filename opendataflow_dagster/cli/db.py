@@ -154,11 +154,11 @@ def _print_embedded(server: EmbeddedPostgres, json_wanted: bool) -> bool:
 
 
 def _print_configured(server: str, json_wanted: bool) -> bool:
-    from opendataflow_dagster.ledger.reach import Outcome, reach_url
+    from opendataflow_dagster.ledger.reach import reach_url
     from opendataflow_dagster.ledger.settings import url_source
 
     reach = reach_url(server)
-    reachable = reach.outcome is Outcome.READY
+    reachable = reach.is_ready
     state = f"is running (Postgres {reach.version})." if reachable else f"cannot be reached: {reach.reason}"
     value = {"kind": "server", "running": reachable, "version": reach.version, "problem": reach.reason}
     print_result(json_wanted, value, f"The server in {url_source()} {state}")

@@ -15,7 +15,7 @@ from .connection import open_ledger
 from .options import Change, change_options, exit_with_answer, json_option
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.protocol.transfer import Registry
+    from opendataflow_dagster.model.registry import Registry
 
 _file_argument = click.argument(
     "file", metavar="[DEFINITIONS.PY]", default="definitions.py", type=click.Path(dir_okay=False, path_type=Path)
@@ -35,11 +35,11 @@ def check(file: Path, json_wanted: bool) -> None:
       odf check
       odf check pipelines/definitions.py --json
     """
-    from opendataflow_dagster.insight.drift import compare
+    from opendataflow_dagster.insight.drift import find_drift
 
     declared, _ = _declared(file)
     with open_ledger() as ledger:
-        compared = compare(ledger, declared)
+        compared = find_drift(ledger, declared)
     if json_wanted:
         output.print_json(compared)
     else:
@@ -69,13 +69,13 @@ def apply(change: Change, file: Path) -> None:
       odf apply --dry-run
       odf apply pipelines/definitions.py
     """
-    from opendataflow_dagster.insight.drift import apply as verb
-    from opendataflow_dagster.insight.drift import with_connections
     from opendataflow_dagster.protocol.throttle import throttle_first
+    from opendataflow_dagster.protocol.transfer import import_declared as verb
+    from opendataflow_dagster.protocol.transfer import with_stored_connections
 
     declared, limits = _declared(file)
     with change.ledger() as ledger:
-        transfer.confirm(change, ledger, with_connections(ledger, declared))
+        transfer.confirm(change, ledger, with_stored_connections(ledger, declared))
         applied = verb(ledger, declared)
         for jobid, concurrency in limits.items():
             throttle_first(ledger, jobid, concurrency)
@@ -84,7 +84,7 @@ def apply(change: Change, file: Path) -> None:
 
 def _declared(file: Path) -> tuple[Registry, dict[str, int]]:
     """DataSets and Jobs, and the initial concurrency limits of Jobs."""
-    from opendataflow_dagster.protocol.transfer import from_json
+    from opendataflow_dagster.model.registry_json import registry_from_json
 
     if not file.is_file():
         raise InvalidInput(
@@ -95,4 +95,4 @@ def _declared(file: Path) -> tuple[Registry, dict[str, int]]:
         raise InvalidDefinition(child.message)
     if child.exit_code != 0:
         raise InvalidDefinition(f"{file} cannot be loaded ({child.message}); for a traceback, run: python {file}")
-    return from_json(child.value["registry"]), child.value["concurrency"]
+    return registry_from_json(child.value["registry"]), child.value["concurrency"]

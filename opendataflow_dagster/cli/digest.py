@@ -19,7 +19,7 @@ from .options import json_option
 from .parsing import Moment
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.report import Failures
+    from opendataflow_dagster.insight.report import FailureReport
 
 _CAUSES = 10
 
@@ -44,12 +44,12 @@ def digest(
       ODF_WEBHOOK_URL=https://... odf digest --webhook
       odf digest --mail ops@example.com | sendmail -t
     """
-    from opendataflow_dagster.insight.report import failures
+    from opendataflow_dagster.insight.report import report_failures
 
     if webhook and address:
         raise InvalidInput("--webhook cannot be combined with --mail")
     with open_ledger() as ledger:
-        recent = failures(ledger, since=since or datetime.now(UTC) - timedelta(hours=1), until=until, ask=False)
+        recent = report_failures(ledger, since=since or datetime.now(UTC) - timedelta(hours=1), until=until, ask=False)
     subject, text = _subject(recent), _text(recent)
     posted = bool(webhook and recent.chunks and not dry_run)
     if posted:
@@ -69,7 +69,7 @@ def digest(
         click.echo(f"{subject}\n{text}")
 
 
-def _subject(recent: Failures) -> str:
+def _subject(recent: FailureReport) -> str:
     if not recent.chunks:
         return "No failures."
     jobs = {chunk.jobid for chunk in recent.chunks}
@@ -77,7 +77,7 @@ def _subject(recent: Failures) -> str:
     return f"{chunks} of {output.counted(len(jobs), 'Job')} failed, {causes}"
 
 
-def _text(recent: Failures) -> str:
+def _text(recent: FailureReport) -> str:
     lines: list[str] = []
     for cause in recent.causes[:_CAUSES]:
         chunks, jobs = output.counted(cause.count, "chunk"), output.listed(cause.jobs, 3)

@@ -35,7 +35,7 @@ def begin(change: Change, jobid: str, dataid: str | None, count: int, external_i
       odf job begin average
       odf job begin average 2024-01-15 --json
     """
-    from opendataflow_dagster.engine.foreign_scheduler import begin as verb
+    from opendataflow_dagster.engine.foreign_scheduler import begin_scheduled_run as verb
 
     if dataid is not None and count > 1:
         raise InvalidInput("--count cannot be combined with a dataid")
@@ -62,10 +62,10 @@ def renew(change: Change, run_id: int) -> None:
     Example:
       odf job renew 17
     """
-    from opendataflow_dagster.engine.foreign_scheduler import extend
+    from opendataflow_dagster.engine.foreign_scheduler import renew_scheduled_run
 
     with change.ledger() as ledger:
-        renewed = extend(ledger, run_id)
+        renewed = renew_scheduled_run(ledger, run_id)
     lease = output.moment(renewed.claims[0].lease_until)
     change.report(
         {"run_id": run_id, "claims": _claim_objects(renewed.claims), "lost": _lost_objects(renewed.lost)},
@@ -90,11 +90,11 @@ def end(change: Change, run_id: int, locations: tuple[str, ...], rows: int | Non
       odf job end 17
       odf job end 17 --location delays=/lake/delays/2024-01-15-run17 --rows 300
     """
-    from opendataflow_dagster.engine.foreign_scheduler import end as verb
-    from opendataflow_dagster.engine.foreign_scheduler import outputs_of
+    from opendataflow_dagster.engine.foreign_scheduler import end_scheduled_run as verb
+    from opendataflow_dagster.engine.foreign_scheduler import outputs_of_run
 
     with change.ledger() as ledger:
-        ended = verb(ledger, run_id, _locations(locations, outputs_of(ledger, run_id)), row_count=rows)
+        ended = verb(ledger, run_id, _locations(locations, outputs_of_run(ledger, run_id)), row_count=rows)
     versions = ", ".join(f"{version.datasetid} version {version.version}" for version in ended.versions)
     change.report(
         {"run_id": run_id, "versions": ended.versions, "lost": _lost_objects(ended.lost)},
@@ -114,12 +114,12 @@ def fail(change: Change, run_id: int) -> None:
     Example:
       odf job fail 17 --reason "disk full on node 3"
     """
-    from opendataflow_dagster.engine.foreign_scheduler import give_up
+    from opendataflow_dagster.engine.foreign_scheduler import fail_scheduled_run
 
     if not change.reason:
         raise InvalidInput(f"run {run_id}: --reason is required; failures are grouped by it")
     with change.ledger() as ledger:
-        claims = give_up(ledger, run_id, change.reason)
+        claims = fail_scheduled_run(ledger, run_id, change.reason)
     sentence = f"Run {run_id} failed: {_dataids(claims)}."
     change.report({"run_id": run_id, "claims": _claim_objects(claims)}, sentence)
 

@@ -45,7 +45,7 @@ def history(
       odf history --by ada --since 2d
       odf history --status FAILED --json
     """
-    from opendataflow_dagster.insight.history import of_chunk, recent
+    from opendataflow_dagster.insight.history import chunk_history, recent_events
     from opendataflow_dagster.model.ids import ChunkKey, data_id, dataset_id
 
     with open_ledger() as ledger:
@@ -53,9 +53,9 @@ def history(
             if jobid or since or by or statuses:
                 raise InvalidInput("--job, --since, --by and --status cannot be combined with a dataid")
             key = ChunkKey(datasetid=dataset_id(datasetid), dataid=data_id(dataid))
-            events = of_chunk(ledger, key, with_reads=reads)[:limit]
+            events = chunk_history(ledger, key, with_reads=reads)[:limit]
         else:
-            events = recent(
+            events = recent_events(
                 ledger,
                 since=since or datetime.now(UTC) - timedelta(days=1),
                 datasetid=datasetid,

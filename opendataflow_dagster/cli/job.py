@@ -46,11 +46,11 @@ def list_(json_wanted: bool) -> None:
       odf job list
       odf job list --json
     """
-    from opendataflow_dagster.protocol.transfer import job_json
+    from opendataflow_dagster.model.registry_json import job_to_json
 
     jobs = transfer.look_up(datasets=[]).jobs
     if json_wanted:
-        output.print_json({"jobs": [job_json(job) for job in jobs]})
+        output.print_json({"jobs": [job_to_json(job) for job in jobs]})
     elif not jobs:
         output.say("No Jobs are registered. Add one with: odf job add NAME --out DATASET")
     else:
@@ -80,17 +80,17 @@ def show(jobid: str, json_wanted: bool) -> None:
     Example:
       odf job show average
     """
-    from opendataflow_dagster.insight.history import of_control, of_job
+    from opendataflow_dagster.insight.history import control_changes, job_changes
+    from opendataflow_dagster.model.registry_json import job_to_json
     from opendataflow_dagster.protocol.throttle import room
-    from opendataflow_dagster.protocol.transfer import job_json
 
     from .why import print_limits
 
     job = _registered(jobid)
     with open_ledger() as ledger:
-        now, limits, changes = room(ledger, jobid), of_control(ledger, jobid), of_job(ledger, jobid)
+        now, limits, changes = room(ledger, jobid), control_changes(ledger, jobid), job_changes(ledger, jobid)
     if json_wanted:
-        output.print_json({**job_json(job), "room": now, "steered": limits, "changes": changes})
+        output.print_json({**job_to_json(job), "room": now, "steered": limits, "changes": changes})
         return
     rows = [
         ("inputs", _inputs(job)),
@@ -184,7 +184,7 @@ def export(jobs: tuple[str, ...], json_wanted: bool) -> None:
       odf job export > jobs.json
       odf job export average
     """
-    from opendataflow_dagster.protocol.transfer import Registry
+    from opendataflow_dagster.model.registry import Registry
 
     exported = transfer.look_up(datasets=[], jobs=list(jobs) or None).jobs
     used = {datasetid for job in exported for datasetid in (*job.outputs, *(needed.datasetid for needed in job.inputs))}
@@ -203,7 +203,7 @@ def _registered(jobid: str) -> Job:
 
 def _register(change: Change, before: Job, given: dict[str, Any]) -> None:
     from opendataflow_dagster.model.ids import DatasetId
-    from opendataflow_dagster.protocol.transfer import Registry
+    from opendataflow_dagster.model.registry import Registry
 
     policy = {name: given[name] for name in POLICY if given[name] is not None}
     if policy.get("retry_on") == "":

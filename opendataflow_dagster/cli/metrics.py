@@ -71,9 +71,9 @@ def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_
 def _families(ledger: Ledger) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily as Gauge
 
-    from opendataflow_dagster.insight.report import figures
+    from opendataflow_dagster.insight.report import report_ledger
 
-    current = figures(ledger)
+    current = report_ledger(ledger)
     up = Gauge("odf_up", "1 if the ledger can be reached.", value=1)
     chunks = Gauge("odf_chunks", "Chunks by DataSet and status.", labels=["dataset", "status"])
     waiting = Gauge(
@@ -92,21 +92,21 @@ def _families(ledger: Ledger) -> Iterator[Any]:
     for jobid, output_ in {dataset.jobid: dataset for dataset in current.glance.datasets if dataset.jobid}.items():
         runnable.add_metric([jobid], output_.runnable)
         blocked.add_metric([jobid], output_.blocked)
-    average = Gauge("odf_run_average_seconds", "Average of the last 25 successful runs.", labels=["job"])
+    sla_limit = Gauge("odf_run_sla_limit_seconds", "A run that takes longer breaches its SLA.", labels=["job"])
     newest = Gauge("odf_run_newest_seconds", "Duration of the newest run so far.", labels=["job"])
-    breached = Gauge("odf_run_sla_breached", "1 if the newest run takes longer than the average.", labels=["job"])
+    breached = Gauge("odf_run_sla_breached", "1 if the newest run takes longer than its SLA limit.", labels=["job"])
     for run in current.sla:
         newest.add_metric([run.jobid], run.duration.total_seconds())
         breached.add_metric([run.jobid], int(run.breached))
-        if run.average is not None:
-            average.add_metric([run.jobid], run.average.total_seconds())
+        if run.limit is not None:
+            sla_limit.add_metric([run.jobid], run.limit.total_seconds())
     paused = Gauge("odf_job_paused", "1 if an operator has paused the Job.", labels=["job"])
     limit = Gauge("odf_job_concurrency_limit", "Concurrency limit of the Job.", labels=["job"])
     for control in current.glance.controls:
         paused.add_metric([control.jobid], int(control.paused is not None))
         if control.concurrency is not None:
             limit.add_metric([control.jobid], control.concurrency)
-    yield from (up, chunks, waiting, pace, runnable, blocked, average, newest, breached, paused, limit)
+    yield from (up, chunks, waiting, pace, runnable, blocked, sla_limit, newest, breached, paused, limit)
 
 
 def _registry(collect: Callable[[], list[Any]]) -> Any:

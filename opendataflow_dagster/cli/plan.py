@@ -42,15 +42,16 @@ def plan(change: Change, jobid: str, chunks: tuple[str, ...], apply: bool) -> No
       odf plan average 2024-01-01..2024-01-31
       odf plan average 2024-02-01..2024-02-29 --apply --reason "backfill of February"
     """
-    from opendataflow_dagster.insight.plan import announce_chunks, forecast
+    from opendataflow_dagster.insight.plan import plan_job
+    from opendataflow_dagster.protocol.announce import announce_pending
 
     with change.ledger() as ledger:
-        planned = forecast(ledger, jobid, chunks)
+        planned = plan_job(ledger, jobid, chunks)
         missing = [chunk.dataid for chunk in planned if not chunk.planned]
         created = 0
         if apply:
             change.confirm(len(missing), f"create {len(missing):,} chunks of job {jobid}")
-            created = announce_chunks(ledger, jobid, missing, by=ledger.actor)
+            created = announce_pending(ledger, jobid, missing, by=ledger.actor)
     if change.json_wanted:
         output.print_json({"dry_run": change.dry_run or not apply, "announced": created, "chunks": planned})
         return

@@ -32,7 +32,13 @@ def report(target: str | None, since: datetime | None, json_wanted: bool) -> Non
       odf report --since 24h -o /srv/www/odf.html
       odf report --json
     """
-    from opendataflow_dagster.insight.report import durations, failures, figures, heat, throughput
+    from opendataflow_dagster.insight.report import (
+        chunk_durations,
+        chunk_statuses,
+        hourly_throughput,
+        report_failures,
+        report_ledger,
+    )
 
     from .report_page import page
 
@@ -40,19 +46,16 @@ def report(target: str | None, since: datetime | None, json_wanted: bool) -> Non
         raise InvalidInput("--json cannot be combined with --output")
     target = target or _FILE
     with open_ledger() as ledger:
-        current, failed = figures(ledger), failures(ledger, since=since)
-        took, hours = durations(ledger), throughput(ledger)
+        current, failed = report_ledger(ledger), report_failures(ledger, since=since)
+        took, hours = chunk_durations(ledger), hourly_throughput(ledger)
         if json_wanted:
-            sla = [{**output.jsonable(run), "breached": run.breached} for run in current.sla]
-            output.print_json(
-                {**output.jsonable(current), "sla": sla, "failures": failed, "durations": took, "hours": hours}
-            )
+            output.print_json({**output.jsonable(current), "failures": failed, "durations": took, "hours": hours})
             return
         worst_first = sorted(
             current.glance.datasets, key=lambda dataset: (-dataset.counts.get("FAILED", 0), dataset.datasetid)
         )
         drawable = [dataset.datasetid for dataset in worst_first if dataset.chunks]
-        maps = heat(ledger, drawable[:_HEAT_MAPS])
+        maps = chunk_statuses(ledger, drawable[:_HEAT_MAPS])
     text = page(current, failed, took, hours, maps, len(drawable) - len(maps))
     if target == "-":
         click.echo(text)

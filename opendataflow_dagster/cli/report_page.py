@@ -11,8 +11,9 @@ from . import heatmap
 from .output import listed, moment, span
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.report import Duration, Failures, Figures, Hour
-    from opendataflow_dagster.insight.runs import Sla
+    from opendataflow_dagster.insight.report import FailureReport, LedgerReport
+    from opendataflow_dagster.insight.runs import SlaCheck
+    from opendataflow_dagster.ledger.overview import ChunkDurations, HourlyThroughput
     from opendataflow_dagster.model.ids import DatasetId
     from opendataflow_dagster.model.verdict import Verdict
 
@@ -45,10 +46,10 @@ figure { margin: 1rem 0; } figcaption { font-weight: 600; } svg { max-width: 100
 
 
 def page(
-    figures: Figures,
-    failures: Failures,
-    durations: Sequence[Duration],
-    hours: Sequence[Hour],
+    figures: LedgerReport,
+    failures: FailureReport,
+    durations: Sequence[ChunkDurations],
+    hours: Sequence[HourlyThroughput],
     maps: Mapping[DatasetId, Sequence[tuple[str, str | None]]],
     undrawn: int,
 ) -> str:
@@ -73,7 +74,7 @@ def page(
     )
 
 
-def _cards(figures: Figures, failures: Failures) -> str:
+def _cards(figures: LedgerReport, failures: FailureReport) -> str:
     chunks = sum(dataset.chunks for dataset in figures.glance.datasets)
     ready = sum(dataset.counts.get("READY", 0) for dataset in figures.glance.datasets)
     running = sum(dataset.counts.get("RUNNING", 0) for dataset in figures.glance.datasets)
@@ -90,7 +91,7 @@ def _cards(figures: Figures, failures: Failures) -> str:
     return f'<div class="cards">{shown}</div>{limits}'
 
 
-def _datasets(figures: Figures, now: datetime) -> str:
+def _datasets(figures: LedgerReport, now: datetime) -> str:
     statuses = [name for name in _COLOURS if any(dataset.counts.get(name) for dataset in figures.glance.datasets)]
     rows = [
         [
@@ -138,7 +139,7 @@ def _undrawn(count: int) -> str:
     return f"<p>Not drawn: {count:,} more DataSets with fewer failures; use odf chunks.</p>" if count else ""
 
 
-def _failures(failures: Failures, now: datetime) -> str:
+def _failures(failures: FailureReport, now: datetime) -> str:
     if not failures.chunks:
         return "<h2>Failures</h2><p>None.</p>"
     causes = [
@@ -185,7 +186,7 @@ def _answers(verdict: Verdict) -> str:
     )
 
 
-def _hours(hours: Sequence[Hour]) -> str:
+def _hours(hours: Sequence[HourlyThroughput]) -> str:
     most = max((hour.versions for hour in hours), default=0)
     if not most:
         return "<h2>Throughput</h2><p>Nothing was published.</p>"
@@ -204,27 +205,26 @@ def _hours(hours: Sequence[Hour]) -> str:
     )
 
 
-def _durations(durations: Sequence[Duration]) -> str:
+def _durations(durations: Sequence[ChunkDurations]) -> str:
     rows = [
         [escape(job.jobid), f"{job.chunks:,}", span(job.median), span(job.p95), span(job.longest)] for job in durations
     ]
     return "<h2>Duration per chunk</h2>" + _table(["Job", "chunks", "median", "p95", "longest"], rows, range(1, 5))
 
 
-def _sla(slas: Sequence[Sla]) -> str:
+def _sla(slas: Sequence[SlaCheck]) -> str:
     rows = [
         [
             escape(run.jobid),
-            f"{run.finished}",
-            span(run.average),
             f"{span(run.duration)}{' so far' if run.running else ''}",
-            '<span class="no">yes</span>' if run.breached else '<span class="yes">no</span>',
+            span(run.limit),
+            '<span class="no">breached</span>' if run.breached else '<span class="yes">ok</span>' if run.limit else "-",
+            escape(run.rule),
         ]
         for run in slas
     ]
-    return (
-        "<h2>SLA</h2><p>The newest run of each Job, compared with the average of its last 25 successful runs.</p>"
-        + _table(["Job", "runs", "average", "newest run", "breached"], rows, range(1, 4))
+    return "<h2>SLA</h2><p>The newest run of each Job, compared with its limit.</p>" + _table(
+        ["Job", "newest run", "limit", "SLA", "rule"], rows, range(1, 3)
     )
 
 

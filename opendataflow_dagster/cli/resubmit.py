@@ -80,10 +80,10 @@ def _failed(
     ledger: Ledger, datasetid: str | None, jobid: str | None, since: datetime | None, until: datetime | None
 ) -> tuple[list[ChunkKey], datetime | None]:
     """With the time of the last failure: a chunk that became READY after it needs no resubmit."""
-    from opendataflow_dagster.insight.selection import failed
+    from opendataflow_dagster.insight.selection import select_failed
     from opendataflow_dagster.model.ids import ChunkKey
 
-    chunks = failed(ledger, datasetid=datasetid, jobid=jobid, since=since, until=until)
+    chunks = select_failed(ledger, datasetid=datasetid, jobid=jobid, since=since, until=until)
     keys = [ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid) for chunk in chunks]
     return keys, max((chunk.modified for chunk in chunks), default=None)
 

@@ -28,7 +28,7 @@ def runs(jobid: str | None, running: bool, failed: bool, limit: int, json_wanted
       odf runs average --failed
       odf runs --running --json
     """
-    from opendataflow_dagster.insight.runs import runs as insight
+    from opendataflow_dagster.insight.runs import find_runs as insight
 
     with open_ledger() as ledger:
         listed = insight(ledger, jobid=jobid, running=running, failed=failed, count=limit)

@@ -93,8 +93,8 @@ def decrypt(datasetid: str | None, ciphertext: str | None, json_wanted: bool) ->
       odf secret decrypt orders
       odf secret decrypt --ciphertext 'bWyH69XYondjzPYw6rQMJmvFIKq4GP91904Ie8EtBSvUV8Sk'
     """
+    from opendataflow_dagster.insight.secrets import stored_ciphertext
     from opendataflow_dagster.model.ids import dataset_id
-    from opendataflow_dagster.protocol import secret as verbs
     from opendataflow_dagster.secrets import cipher
     from opendataflow_dagster.secrets.passphrase import passphrase
 
@@ -103,7 +103,7 @@ def decrypt(datasetid: str | None, ciphertext: str | None, json_wanted: bool) ->
         if datasetid is None:
             raise InvalidInput("missing DATASET: pass one, or use --ciphertext")
         with open_ledger() as ledger:
-            ciphertext = verbs.stored(ledger, datasetid)
+            ciphertext = stored_ciphertext(ledger, datasetid)
     clear = cipher.decrypt(phrase, ciphertext, None if datasetid is None else dataset_id(datasetid))
     print_result(json_wanted, {"datasetid": datasetid, "password": clear}, clear)
 
@@ -123,13 +123,14 @@ def rotate(change: Change, upgrade: bool) -> None:
       odf secret rotate --dry-run
       ODF_NEW_PASSPHRASE_FILE=~/new odf secret rotate
     """
+    from opendataflow_dagster.insight.secrets import count_secrets
     from opendataflow_dagster.protocol import secret as verbs
     from opendataflow_dagster.secrets import passphrase as passphrases
 
     old = passphrases.passphrase()
     new = passphrases.find(passphrases.NEW_VARIABLE) or _prompt("New passphrase", passphrases.NEW_VARIABLE)
     with change.ledger() as ledger:
-        stored = verbs.count(ledger)
+        stored = count_secrets(ledger)
         change.confirm(stored, f"re-encrypt {stored:,} passwords")
         rotated = verbs.rotate(ledger, old, new, upgrade=upgrade, by=ledger.actor, reason=change.reason)
     change.report(
@@ -148,12 +149,12 @@ def verify(json_wanted: bool) -> None:
     Example:
       odf secret verify
     """
-    from opendataflow_dagster.protocol import secret as verbs
+    from opendataflow_dagster.insight.secrets import verify_secrets
     from opendataflow_dagster.secrets.passphrase import passphrase
 
     phrase = passphrase()
     with open_ledger() as ledger:
-        checked = verbs.verify(ledger, phrase)
+        checked = verify_secrets(ledger, phrase)
     all_readable = all(secret.readable for secret in checked)
     if json_wanted:
         print_json({"ok": all_readable, "secrets": checked})

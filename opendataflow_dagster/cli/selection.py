@@ -40,7 +40,7 @@ def selected(
     everything: bool,
 ) -> list[ChunkKey]:
     """With --job, the first argument is a dataid, too."""
-    from opendataflow_dagster.insight.selection import Selection, keys
+    from opendataflow_dagster.insight.selection import Selection, select_keys
 
     if jobid is not None and datasetid is not None:
         chunks, datasetid = (datasetid, *chunks), None
@@ -51,7 +51,7 @@ def selected(
     )
     if not chunks and not wanted.filters and not everything:
         raise InvalidInput(f"{datasetid or jobid}: no chunks selected; pass dataids, a range A..B, --status or --all")
-    return keys(ledger, wanted)
+    return select_keys(ledger, wanted)
 
 
 def change_selected(

@@ -12,7 +12,9 @@ from .connection import open_ledger
 from .options import json_option
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.status import Control, DatasetStatus, Running
+    from opendataflow_dagster.insight.status import DatasetStatus
+    from opendataflow_dagster.ledger.overview import RunningChunk
+    from opendataflow_dagster.ledger.steering import JobControl
 
 _STATUSES = ("READY", "RUNNING", "PENDING", "RESUBMIT", "FAILED", "HOLD", "SKIPPED")
 
@@ -54,7 +56,7 @@ def status(datasets: tuple[str, ...], only_failed: bool, json_wanted: bool) -> N
         show(shown, controls, running)
 
 
-def show(datasets: Sequence[DatasetStatus], controls: Sequence[Control], running: Sequence[Running]) -> None:
+def show(datasets: Sequence[DatasetStatus], controls: Sequence[JobControl], running: Sequence[RunningChunk]) -> None:
     if not datasets:
         output.say("No DataSets to show. Register some with: odf dataset add, or odf apply.")
         return

@@ -16,8 +16,9 @@ from .options import Change, change_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opendataflow_dagster.insight.history import Redefinition
-    from opendataflow_dagster.protocol.transfer import Imported, Registry
+    from opendataflow_dagster.insight.history import DefinitionChange
+    from opendataflow_dagster.model.registry import Registry
+    from opendataflow_dagster.protocol.transfer import RegistryChanges
 
     from .connection import Ledger
 
@@ -33,46 +34,46 @@ def import_(change: Change, document: IO[str]) -> None:
       odf dataset import datasets.json --dry-run
       ssh other odf job export | odf job import -
     """
-    from opendataflow_dagster.protocol.transfer import from_json
+    from opendataflow_dagster.model.registry_json import registry_from_json
 
     try:
         read = json.load(document)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{document.name} is not valid JSON ({error}); create it with: odf job export") from None
-    register(change, from_json(read))
+    register(change, registry_from_json(read))
 
 
 def look_up(*, datasets: list[str] | None = None, jobs: list[str] | None = None) -> Registry:
-    from opendataflow_dagster.protocol.transfer import registry
+    from opendataflow_dagster.protocol.transfer import export_registry
 
     with open_ledger() as ledger:
-        return registry(ledger, datasets=datasets, jobs=jobs)
+        return export_registry(ledger, datasets=datasets, jobs=jobs)
 
 
 def export_definitions(definitions: Registry) -> None:
-    from opendataflow_dagster.protocol.transfer import to_json
+    from opendataflow_dagster.model.registry_json import registry_to_json
 
-    output.print_json(to_json(definitions))
+    output.print_json(registry_to_json(definitions))
 
 
 def register(change: Change, definitions: Registry) -> None:
-    from opendataflow_dagster.protocol.transfer import put
+    from opendataflow_dagster.protocol.transfer import import_registry
 
     with change.ledger() as ledger:
         confirm(change, ledger, definitions)
-        imported = put(ledger, definitions)
+        imported = import_registry(ledger, definitions)
     change.report(output.jsonable(imported), sentence(imported))
 
 
 def confirm(change: Change, ledger: Ledger, definitions: Registry) -> None:
-    from opendataflow_dagster.protocol.transfer import changes, registry
+    from opendataflow_dagster.protocol.transfer import export_registry, preview_import
 
-    preview = changes(registry(ledger), definitions)
+    preview = preview_import(export_registry(ledger), definitions)
     new, changed = len(preview.new), len(preview.changed)
     change.confirm(new + changed, f"register {new:,} new and {changed:,} changed DataSets and Jobs")
 
 
-def sentence(imported: Imported) -> str:
+def sentence(imported: RegistryChanges) -> str:
     parts = [
         f"{verb}: {output.listed(names, 10)}"
         for verb, names in (("Added", imported.new), ("Changed", imported.changed))
@@ -83,7 +84,7 @@ def sentence(imported: Imported) -> str:
     return f"{'; '.join(parts)}." if parts else "No definitions to import."
 
 
-def print_changes(changes: Sequence[Redefinition]) -> None:
+def print_changes(changes: Sequence[DefinitionChange]) -> None:
     if changes:
         output.heading("\nChanges")
         output.table(

@@ -77,15 +77,15 @@ class _Follower:
     def _print_new_events(self) -> None:
         """The last ten, then every new one. An earlier change may commit later, so each update looks back a little
         and skips what it has printed. Times are those of the ledger's clock."""
-        from opendataflow_dagster.insight.history import recent
+        from opendataflow_dagster.insight.history import recent_events
 
         if self._since is None:
             self._since = datetime.now(UTC) - timedelta(hours=1)
-            new = recent(self._ledger, since=self._since, count=10)
+            new = recent_events(self._ledger, since=self._since, count=10)
             self._since = new[0].at - _GRACE if new else self._since
-            self._seen = {event.event_id for event in recent(self._ledger, since=self._since, count=_ALL)}
+            self._seen = {event.event_id for event in recent_events(self._ledger, since=self._since, count=_ALL)}
         else:
-            events = recent(self._ledger, since=self._since, count=_ALL)
+            events = recent_events(self._ledger, since=self._since, count=_ALL)
             new = [event for event in events if event.event_id not in self._seen]
             self._since = max([self._since, *(event.at - _GRACE for event in events)])
             self._seen = {event.event_id for event in events if event.at >= self._since}

@@ -19,7 +19,7 @@ from .parsing import Moment
 
 if TYPE_CHECKING:
     from opendataflow_dagster.insight.causes import Cause
-    from opendataflow_dagster.insight.why import Why, WhyJob
+    from opendataflow_dagster.insight.why import WhyChunk, WhyJob
     from opendataflow_dagster.ledger.registry import Room
 
 
@@ -69,11 +69,11 @@ def why(
 
 
 def _explain_failures(jobid: str | None, since: datetime | None, until: datetime | None, json_wanted: bool) -> None:
-    from opendataflow_dagster.insight.causes import causes as insight
-    from opendataflow_dagster.insight.selection import failed
+    from opendataflow_dagster.insight.causes import group_by_cause as insight
+    from opendataflow_dagster.insight.selection import select_failed
 
     with open_ledger() as ledger:
-        chunks = failed(ledger, jobid=jobid, since=since, until=until)
+        chunks = select_failed(ledger, jobid=jobid, since=since, until=until)
     causes = insight(chunks)
     if json_wanted:
         output.print_json({"failed": len(chunks), "causes": causes})
@@ -154,7 +154,7 @@ def _print_job(explained: WhyJob, blocked: bool) -> None:
 
 
 def _explain_chunk(jobid: str, dataid: str, stored: bool, json_wanted: bool) -> None:
-    from opendataflow_dagster.insight.why import why as insight
+    from opendataflow_dagster.insight.why import why_chunk as insight
 
     from .chunk import print_answers
 
@@ -184,7 +184,7 @@ def print_limits(jobid: str, room: Room) -> None:
         )
 
 
-def _verdict_line(explained: Why) -> str:
+def _verdict_line(explained: WhyChunk) -> str:
     chunk = f"{explained.verdict.jobid}/{explained.verdict.dataid}"
     if explained.verdict.go:
         return f"{chunk} can run"

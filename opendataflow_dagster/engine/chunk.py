@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from logging import Logger
 from typing import TYPE_CHECKING
 
-from ..ledger.chunks import ready_versions
-from ..ledger.database import Ledger
 from ..model.claim import Claim
-from ..model.errors import InvalidInput, InvalidManifest
+from ..model.errors import InvalidInput
 from ..model.ids import ChunkKey, DataId, DatasetId
 from ..model.verdict import InputVersion
-from ..warehouse import parquet
+from ..protocol.read import read
 from .declaration import Declaration, ReadForeign
 
 if TYPE_CHECKING:
@@ -35,15 +33,6 @@ class ChunkContext:
     def inputs(self) -> tuple[InputVersion, ...]:
         """The chunks it is made from, each with the version that the claim has pinned."""
         return self.claim.inputs
-
-
-def skipped_inputs(ledger: Ledger, claim: Claim) -> frozenset[ChunkKey]:
-    """The inputs that were SKIPPED when they were claimed, and passed: no version, and nobody made them READY."""
-    without = [one.chunk for one in claim.inputs if one.manifest_id is None]
-    if not without:
-        return frozenset()
-    with ledger.statement() as statement:
-        return frozenset(without) - ready_versions(statement, without).keys()
 
 
 def frame_of(made: object, datasetid: DatasetId) -> DataFrame:
@@ -74,30 +63,12 @@ class Inputs:
 
     def frame(self, parameter: str, spark: SparkSession | None = None) -> DataFrame:
         """All chunks of this input that the claim has, as one DataFrame; SKIPPED ones have no rows."""
-        session = spark or self.spark
         (source,) = [one.datasetid for one in self.declaration.inputs if one.parameter == parameter]
-        manifests = [one for one in self.claim.manifests if one.datasetid == source]
-        unknown = [
-            one
-            for one in self.claim.inputs
-            if one.datasetid == source and one.manifest_id is None and one.chunk not in self.skipped
-        ]
-        if not unknown and not manifests and source not in self.schemas:
-            raise InvalidInput(
-                f"{self.claim.jobid}/{self.claim.dataid} has no chunk of {source} to read (SKIPPED, or it needs none), "
-                f"and nobody knows its columns; declare the schema of {source}"
-            )
-        if not unknown:
-            return parquet.read(session, manifests, None if manifests else self.schemas[source])
-        if (read := self.foreign.get(source)) is None:
-            raise InvalidManifest(
-                f"{unknown[0]} was made READY without a manifest, so nobody knows its files; announce it with one, "
-                f"or declare how to read it: external_dataset({source!r}, read=...)"
-            )
-        frames = [read(session, one.dataid) for one in unknown]
-        if manifests:
-            frames.append(parquet.read(session, manifests))
-        whole = frames[0]
-        for one in frames[1:]:
-            whole = whole.unionByName(one)
-        return whole
+        return read(
+            spark or self.spark,
+            self.claim,
+            source,
+            schema=self.schemas.get(source),
+            skipped=self.skipped,
+            read_foreign=self.foreign.get(source),
+        )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, Unpack
 
-from ..model.checks import Check, refuse_repeated
+from ..model.check import Check, refuse_repeated
 from ..model.errors import InvalidDefinition
 from ..model.ids import DataId, DatasetId, JobId, dataset_id, job_id
 from ..model.job import ChunkMapping, Policy

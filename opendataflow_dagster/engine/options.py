@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 from pyspark.sql.types import StructType
 
-from ..model.checks import Check
+from ..model.check import Check
 from ..model.errors import InvalidDefinition
 from ..model.job import ChunkMapping, Policy
 from ..model.partitions import Partitions

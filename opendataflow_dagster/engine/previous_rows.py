@@ -10,7 +10,6 @@ from __future__ import annotations
 from ..ledger.chunks import find
 from ..ledger.claims import manifests
 from ..ledger.database import Ledger
-from ..model.checks import LikePrevious
 from ..model.ids import ChunkKey, DataId
 from ..model.partitions import previous_key
 from .declaration import Declaration
@@ -21,7 +20,7 @@ _BACK = 30
 
 def previous_rows(ledger: Ledger, declared: Declaration, dataid: DataId) -> int | None:
     """None: there is nothing to compare with, or nobody compares."""
-    if not any(isinstance(check, LikePrevious) for check in declared.checks):
+    if not any(check.compares_with_previous for check in declared.checks):
         return None
     nearest = [*_before(declared, dataid), dataid]
     with ledger.statement() as statement:

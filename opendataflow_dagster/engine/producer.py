@@ -28,13 +28,15 @@ from ..model.manifest import NewManifest
 from ..model.verdict import Code
 from ..protocol.claim import claim_many
 from ..protocol.publish import publish
+from ..protocol.read import skipped_inputs
 from ..protocol.release import fail
+from ..protocol.stage import stage
 from ..protocol.throttle import room
+from ..protocol.validate import validate
 from ..scripts.process import Stop
-from ..warehouse import parquet
 from ..warehouse.failures import cause, refuse_dead_session
 from ..warehouse.session import interrupt, tag_thread
-from .chunk import ChunkContext, Inputs, frame_of, skipped_inputs
+from .chunk import ChunkContext, Inputs, frame_of
 from .declaration import Declaration, ReadForeign
 from .leases import Leases
 from .outcome import Made, Outcome
@@ -221,15 +223,15 @@ class Producer:
             schemas=self.schemas,
         )
         made = declared.compute(inputs, context)
-        return parquet.stage(
+        written = stage(
             frame_of(made, declared.datasetid),
             root=self.root,
             dataid=claim.dataid,
             claim_id=claim.claim_id,
             checks=declared.checks,
-            previous_rows=previous_rows(self.ledger, declared, claim.dataid),
             schema=declared.schema,
         )
+        return validate(written, previous_rows(self.ledger, declared, claim.dataid))
 
     def _fail(self, claim: Claim, error: Exception) -> str | None:
         if "spark" in vars(self):

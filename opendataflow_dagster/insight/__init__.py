@@ -1,1 +1,1 @@
-"""What people ask: status, why, story, history, plan, runs, report, drift. Changes nothing."""
+"""What people ask: status, why, causes, story, history, plan, runs, report, drift, secrets. Changes nothing."""

@@ -1,7 +1,7 @@
-"""causes: 700 failures have three causes. Group them by what went wrong, whatever chunk, time or path it names.
+"""causes: 700 failures often have three causes. Groups failures by reason, ignoring chunk, time and path.
 
-What varies from chunk to chunk goes (dataids, times, pids, counts, durations, addresses); a number that is the cause
-stays (exit codes, errno, HTTP and vendors' codes), and so do the numbers in the names of mounts and hosts.
+Whatever varies from chunk to chunk is replaced (dataids, times, pids, counts, durations, addresses). Numbers that are
+the cause stay (exit codes, errno, HTTP and vendor codes), and so do numbers in the names of mounts and hosts.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ..ledger.chunks import Chunk
 from ..model.ids import ChunkKey, DatasetId, JobId
 
 _URL = re.compile(r"\b([a-z][a-z0-9+.-]*://[^\s/'\"]+)/[^\s'\",;:)\]]*", re.IGNORECASE)
-#: Two folders say which mount it is; what lies below differs from chunk to chunk. Below /tmp everything does.
+#: The first two folders identify the mount; what is below varies from chunk to chunk. Below /tmp everything varies.
 _PATH = re.compile(r"(?<![\w/:.])(/tmp|/[^\s/'\",;:)\]]+/[^\s/'\",;:)\]]+)/[^\s'\",;:)\]]*")
 _UNIT = (
     r"\s?(?:ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?|%|b|bytes?|[kmgt]i?b|rows?|records?|lines?|files?|chunks?"
     r"|partitions?|tasks?|columns?|cells?|times|tries|attempts?|of)(?!\w)"
 )
-#: The number is the cause: an exit code, an errno, a status of HTTP. Kept whatever the chunk is called.
+#: The number is the cause: an exit code, an errno, an HTTP status. Kept even if it equals the dataid.
 _CODE = re.compile(
     r"((?:\b(?:exit(?:ed with)?|code|status|errno|error|err|signal|http(?:/[\d.]+)?|sqlstate|rc|returned)\b"
     r"[\s:=#(\[]*)+"
@@ -29,7 +29,7 @@ _CODE = re.compile(
     r"|(?:(?<=: )|(?<=[(\[]))[45][0-9]{2}(?=[)\]]?\.?$)|\b[45][0-9]{2}(?-i:(?= [A-Z][a-z])))",
     re.IGNORECASE,
 )
-#: What differs from chunk to chunk, and the word that stands for it.
+#: What varies from chunk to chunk, and its placeholder.
 _VARYING: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(
@@ -56,36 +56,35 @@ _VARYING: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         r"\1N",
     ),
-    # So long a number counts something, even inside of a name. A port of the caller is another each time.
+    # A number this long is a counter, even inside a name. An ephemeral port differs each time.
     (re.compile(r"[0-9]{6,}|(?<=[\w.\]]:)(?:3[3-9]|[4-6][0-9])[0-9]{3}(?![0-9])"), "N"),
-    # A number by itself; one that is part of a name (a mount, a host, ORA-00942, an IP address) says which.
+    # A number on its own. One inside a name (a mount, a host, ORA-00942, an IP address) identifies it and stays.
     (re.compile(r"(?<![\w.-])(?<![\w.]:)(?![0-9]+(?:\.[0-9]+){3})[0-9]+(?:[.,:][0-9]+)*(?![\w-])(?!\.\w)(?!://)"), "N"),
 )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cause:
-    #: The reason that they have in common: N for a number that says nothing, * below a mount, and {dataid}, {time} and
-    #: so on for what is each chunk's own.
+    #: The common reason, with placeholders: N for a number, * for a path below a mount, {dataid}, {time} and so on.
     cause: str
     count: int
     jobs: tuple[JobId, ...]
     datasets: tuple[DatasetId, ...]
     first: datetime
     last: datetime
-    #: One of them, and what it says in full.
+    #: The newest chunk of the group, and its full reason.
     example: ChunkKey
     example_job: JobId
     reason: str
 
 
-def causes(failed: Iterable[Chunk]) -> list[Cause]:
-    """The most frequent first."""
+def group_by_cause(failed: Iterable[Chunk]) -> list[Cause]:
+    """Most frequent first."""
     groups: dict[str, list[Chunk]] = {}
-    for one in failed:
-        groups.setdefault(cause_of(one), []).append(one)
-    found = [_cause(text, chunks) for text, chunks in groups.items()]
-    return sorted(found, key=lambda one: (-one.count, one.cause))
+    for chunk in failed:
+        groups.setdefault(cause_of(chunk), []).append(chunk)
+    causes = [_cause(text, chunks) for text, chunks in groups.items()]
+    return sorted(causes, key=lambda cause: (-cause.count, cause.cause))
 
 
 def cause_of(chunk: Chunk) -> str:
@@ -94,15 +93,15 @@ def cause_of(chunk: Chunk) -> str:
 
 
 def normalised(reason: str, names: Mapping[str, str]) -> str:
-    """`names`: what is called so in this reason and otherwise in the next, by the word that stands for it."""
+    """`names`: by placeholder, the names that vary from chunk to chunk."""
     text = _PATH.sub(r"\1/*", _URL.sub(r"\1/*", " ".join(reason.split())))
-    # Every second part is a code: a dataid 1 is not the 1 of `exit code 1`.
+    # Every second part is a code, which stays: dataid 1 is not the 1 of `exit code 1`.
     parts = _CODE.split(text)
-    return "".join(one if place % 2 else _general(one, names) for place, one in enumerate(parts))
+    return "".join(part if place % 2 else _generalised(part, names) for place, part in enumerate(parts))
 
 
-def _general(text: str, names: Mapping[str, str]) -> str:
-    # Longest first: a dataid may be a part of the DataSet's name.
+def _generalised(text: str, names: Mapping[str, str]) -> str:
+    # Longest first: a dataid may be part of the DataSet's name.
     for placeholder, name in sorted(names.items(), key=lambda item: -len(item[1])):
         text = _as_word(name).sub(placeholder, text)
     for pattern, word in _VARYING:
@@ -111,18 +110,18 @@ def _general(text: str, names: Mapping[str, str]) -> str:
 
 
 def _as_word(name: str) -> re.Pattern[str]:
-    """A dataid `1` is not the 1 in `line 12`."""
+    """Dataid `1` is not the 1 in `line 12`."""
     return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
 
 
 def _cause(text: str, chunks: list[Chunk]) -> Cause:
-    latest = max(chunks, key=lambda one: one.modified)
+    latest = max(chunks, key=lambda chunk: chunk.modified)
     return Cause(
         cause=text,
         count=len(chunks),
-        jobs=tuple(sorted({one.jobid for one in chunks})),
-        datasets=tuple(sorted({one.datasetid for one in chunks})),
-        first=min(one.modified for one in chunks),
+        jobs=tuple(sorted({chunk.jobid for chunk in chunks})),
+        datasets=tuple(sorted({chunk.datasetid for chunk in chunks})),
+        first=min(chunk.modified for chunk in chunks),
         last=latest.modified,
         example=ChunkKey(datasetid=latest.datasetid, dataid=latest.dataid),
         example_job=latest.jobid,

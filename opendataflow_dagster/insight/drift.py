@@ -1,117 +1,99 @@
-"""compare: does the ledger say what the code says? Drift, contradictions, and roots that are not there."""
+"""drift: where the ledger differs from the code, contradictions, and roots that do not exist."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from ..ledger.database import Ledger
 from ..model.errors import InvalidDefinition, UnknownName
+from ..model.registry import Registry
+from ..model.registry_json import to_named_json
 from ..model.status import Status
-from ..protocol.transfer import Imported, Registry, dataset_json, job_json, put, registry
+from ..protocol.transfer import export_registry, import_declared
 from ..warehouse.roots import missing
 from .status import status
 
 
-class Problem(StrEnum):
-    NOT_REGISTERED = "NOT_REGISTERED"  # code has it, the ledger does not
-    DIFFERS = "DIFFERS"  # both have it, not alike
-    CONTRADICTS = "CONTRADICTS"  # with what else is registered: a cycle, two producers, an unknown DataSet
-    NO_LOCATION = "NO_LOCATION"  # there are READY chunks, but the root is not there
+class DriftProblem(StrEnum):
+    NOT_REGISTERED = "NOT_REGISTERED"  # in the code, not in the ledger
+    DIFFERS = "DIFFERS"  # in both, but different
+    CONTRADICTS = "CONTRADICTS"  # a cycle, two producers, or an unknown DataSet
+    NO_LOCATION = "NO_LOCATION"  # the DataSet has READY chunks, but its root does not exist
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    problem: Problem
+class DriftFinding:
+    problem: DriftProblem
     name: str
     detail: str
+    #: What to do next.
     step: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Compared:
-    findings: tuple[Finding, ...]
-    #: What code and ledger agree on, by count.
+class DriftReport:
+    findings: tuple[DriftFinding, ...]
+    #: How many definitions are equal in the code and the ledger.
     equal: int
-    #: The ledger has it and this code does not: other code, a script, an upstream client.
+    #: Only in the ledger: from other code, a script or an upstream client.
     elsewhere: tuple[str, ...]
 
 
-def compare(ledger: Ledger, declared: Registry) -> Compared:
-    """Changes nothing."""
-    known = registry(ledger)
-    ours, theirs = _named(declared), _named(known)
-    findings: list[Finding] = []
-    for name, value in ours.items():
-        if name not in theirs:
-            findings.append(_drift(Problem.NOT_REGISTERED, name, "the ledger does not know it"))
-        elif value != theirs[name]:
-            findings.append(_drift(Problem.DIFFERS, name, _difference(value, theirs[name])))
-    findings += _contradictions(ledger, declared)
-    findings += _locations(ledger, declared)
-    return Compared(
-        findings=tuple(findings),
-        equal=sum(theirs.get(name) == value for name, value in ours.items()),
-        elsewhere=tuple(name for name in theirs if name not in ours),
+def find_drift(ledger: Ledger, declared: Registry) -> DriftReport:
+    in_code, in_ledger = _without_connections(declared), _without_connections(export_registry(ledger))
+    findings: list[DriftFinding] = []
+    for name, definition in in_code.items():
+        if name not in in_ledger:
+            findings.append(_difference(DriftProblem.NOT_REGISTERED, name, "it is not in the ledger"))
+        elif definition != in_ledger[name]:
+            findings.append(_difference(DriftProblem.DIFFERS, name, _changed_keys(definition, in_ledger[name])))
+    return DriftReport(
+        findings=(*findings, *_contradictions(ledger, declared), *_missing_roots(ledger, declared)),
+        equal=sum(in_ledger.get(name) == definition for name, definition in in_code.items()),
+        elsewhere=tuple(name for name in in_ledger if name not in in_code),
     )
 
 
-def apply(ledger: Ledger, declared: Registry) -> Imported:
-    """The ledger becomes what the code says; how scripts and upstream clients connect stays."""
-    return put(ledger, with_connections(ledger, declared))
+def _without_connections(registry: Registry) -> dict[str, dict[str, object]]:
+    """Code does not declare connections, so they never drift."""
+    return {
+        name: {key: value for key, value in definition.items() if key != "connection"}
+        for name, definition in to_named_json(registry).items()
+    }
 
 
-def with_connections(ledger: Ledger, declared: Registry) -> Registry:
-    """Code does not say how scripts and upstream clients connect; that is as the ledger has it."""
-    connections = {one.dataset.datasetid: one.connection for one in registry(ledger).datasets}
-    datasets = tuple(
-        replace(one, connection=connections.get(one.dataset.datasetid, one.connection)) for one in declared.datasets
+def _difference(problem: DriftProblem, name: str, detail: str) -> DriftFinding:
+    return DriftFinding(problem=problem, name=name, detail=detail, step="register the code with: odf apply")
+
+
+def _changed_keys(code: dict[str, object], ledger: dict[str, object]) -> str:
+    return "; ".join(
+        f"{key}: code {code[key]!r}, ledger {ledger.get(key)!r}" for key in code if code[key] != ledger.get(key)
     )
-    return replace(declared, datasets=datasets)
 
 
-def _named(known: Registry) -> dict[str, dict[str, object]]:
-    datasets = {f"dataset {one.dataset.datasetid}": dataset_json(one) for one in known.datasets}
-    for value in datasets.values():
-        del value["connection"]
-    return {**datasets, **{f"job {one.jobid}": job_json(one) for one in known.jobs}}
-
-
-def _drift(problem: Problem, name: str, detail: str) -> Finding:
-    return Finding(problem=problem, name=name, detail=detail, step="odf apply makes the ledger equal to the code")
-
-
-def _difference(code: dict[str, object], ledger: dict[str, object]) -> str:
-    parts = [f"{key}: code {code[key]!r}, ledger {ledger.get(key)!r}" for key in code if code[key] != ledger.get(key)]
-    return "; ".join(parts)
-
-
-def _contradictions(ledger: Ledger, declared: Registry) -> list[Finding]:
-    """Registering is tried, and rolled back."""
+def _contradictions(ledger: Ledger, declared: Registry) -> list[DriftFinding]:
+    """Registers the code in a transaction that is rolled back."""
     try:
         with ledger.rehearsing() as rehearsal:
-            apply(rehearsal, declared)
+            import_declared(rehearsal, declared)
     except (InvalidDefinition, UnknownName) as error:
-        said, _, step = str(error).rpartition("; ")
-        return [Finding(problem=Problem.CONTRADICTS, name="the definitions", detail=said or step, step=step)]
+        detail, _, step = str(error).rpartition("; ")
+        return [DriftFinding(problem=DriftProblem.CONTRADICTS, name="definitions", detail=detail or step, step=step)]
     return []
 
 
-def _locations(ledger: Ledger, declared: Registry) -> list[Finding]:
-    ready = {one.datasetid for one in status(ledger, running=0).datasets if one.counts.get(Status.READY)}
-    found = [
-        (one.dataset.datasetid, one.dataset.location, wrong)
-        for one in declared.datasets
-        if one.dataset.location is not None
-        and one.dataset.datasetid in ready
-        and (wrong := missing(one.dataset.location)) is not None
-    ]
+def _missing_roots(ledger: Ledger, declared: Registry) -> list[DriftFinding]:
+    ready = {dataset.datasetid for dataset in status(ledger, running=0).datasets if dataset.counts.get(Status.READY)}
+    datasets = [definition.dataset for definition in declared.datasets if definition.dataset.datasetid in ready]
     return [
-        Finding(
-            problem=Problem.NO_LOCATION,
-            name=f"dataset {datasetid}",
-            detail=f"it has READY chunks below {location}, but {wrong}",
-            step="mount it, or correct the root in this environment",
+        DriftFinding(
+            problem=DriftProblem.NO_LOCATION,
+            name=f"dataset {dataset.datasetid}",
+            detail=f"it has READY chunks below {dataset.location}, but {problem}",
+            step="mount it, or correct the root for this environment",
         )
-        for datasetid, location, wrong in found
+        for dataset in datasets
+        if dataset.location is not None and (problem := missing(dataset.location)) is not None
     ]

@@ -1,47 +1,39 @@
-"""history: what happened lately, whoever did it."""
+"""history: recent changes of chunks, limits and definitions, by any client. Newest first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 
-from ..ledger import chunks
+from ..ledger import chunks, events, steering
 from ..ledger.chunks import Event
-from ..ledger.database import Ledger, Row
+from ..ledger.database import Ledger
+from ..ledger.events import DefinitionEvent, Relation
+from ..ledger.steering import ControlChange
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, dataset_id, job_id
 from ..model.status import Locktype
 from ..protocol.gate import require_job
 from .selection import require_dataset
 
-_EVER = datetime(1, 1, 1, tzinfo=UTC)
+#: How many changes of a definition or a limit are shown.
+_CHANGES = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Steering:
-    """What a Job was limited to by whom."""
-
-    at: datetime
-    concurrency: int | None
-    paused: bool
-    reason: str | None
-    by: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Redefinition:
-    """What one act changed of a DataSet, or of a Job and its policy."""
+class DefinitionChange:
+    """What one transaction changed of a DataSet, or of a Job and its policy."""
 
     at: datetime
     by: str
     reason: str | None
-    #: In words: `owner: ada -> grace`, `+ IN flights`, `password changed`.
+    #: Such as `owner: ada -> grace`, `+ IN flights`, `password changed`.
     what: tuple[str, ...]
 
 
-def recent(
+def recent_events(
     ledger: Ledger,
     *,
     since: datetime | None = None,
@@ -52,80 +44,66 @@ def recent(
     with_reads: bool = False,
     count: int = 50,
 ) -> list[Event]:
-    """The newest first."""
     with ledger.statement() as statement:
-        found = statement.rows(
-            "recent_events",
-            since=since or _EVER,
+        recent = events.recent_events(
+            statement,
+            since=since,
             datasetid=datasetid,
             jobid=jobid,
             by=by,
-            statuses=list(statuses) if statuses else None,
+            statuses=statuses,
             with_reads=with_reads,
             count=count,
         )
-        if not found:
-            # A name that nobody knows is no quiet one. A foreign client's Job has only its events.
+        if not recent:
+            # No events, or a misspelled name? Only checked here: a foreign client's Job is known by its events alone.
             if datasetid is not None:
                 require_dataset(statement, dataset_id(datasetid))
             if jobid is not None:
                 require_job(statement, job_id(jobid))
-    return [Event(**row) for row in found]
+    return recent
 
 
-def of_control(ledger: Ledger, jobid: str, *, count: int = 10) -> list[Steering]:
-    """Who limited the Job, the newest first."""
+def chunk_history(ledger: Ledger, key: ChunkKey, *, with_reads: bool = False) -> list[Event]:
     with ledger.statement() as statement:
-        found = statement.rows("control_events", jobid=jobid, count=count)
+        history = chunks.history(statement, key)
+    if not history:
+        raise UnknownName(f"{key} has no history; list the chunks with: odf chunks {key.datasetid} --list")
+    return [event for event in reversed(history) if with_reads or event.locktype == Locktype.OUT]
+
+
+def control_changes(ledger: Ledger, jobid: str) -> list[ControlChange]:
+    with ledger.statement() as statement:
+        return steering.control_changes(statement, jobid, _CHANGES)
+
+
+def dataset_changes(ledger: Ledger, datasetid: str) -> list[DefinitionChange]:
+    return _definition_changes(ledger, datasetid, "dataset")
+
+
+def job_changes(ledger: Ledger, jobid: str) -> list[DefinitionChange]:
+    return _definition_changes(ledger, jobid, "job", "job_policy")
+
+
+def _definition_changes(ledger: Ledger, name: str, *relations: Relation) -> list[DefinitionChange]:
+    with ledger.statement() as statement:
+        definition_events = events.definition_events(statement, name, relations, _CHANGES)
     return [
-        Steering(
-            at=row["at"],
-            concurrency=row["concurrency"],
-            paused=row["paused"] is not None,
-            reason=row["reason"],
-            by=row["actor"] or row["login"],
-        )
-        for row in found
+        DefinitionChange(at=at, by=by, reason=reason, what=tuple(text for event in group for text in _describe(event)))
+        for (at, by, reason), group in groupby(definition_events, lambda event: (event.at, event.by, event.reason))
     ]
 
 
-def of_dataset(ledger: Ledger, datasetid: str) -> list[Redefinition]:
-    """Who changed what is registered of it, the newest first."""
-    return _redefinitions(ledger, datasetid, "dataset")
-
-
-def of_job(ledger: Ledger, jobid: str) -> list[Redefinition]:
-    return _redefinitions(ledger, jobid, "job", "job_policy")
-
-
-def of_chunk(ledger: Ledger, key: ChunkKey, *, with_reads: bool = False) -> list[Event]:
-    """Everything, the newest first."""
-    with ledger.statement() as statement:
-        found = chunks.history(statement, key)
-    if not found:
-        raise UnknownName(f"nothing ever happened to {key}; see the chunks with: odf chunks {key.datasetid} --list")
-    return [one for one in reversed(found) if with_reads or one.locktype == Locktype.OUT]
-
-
-def _redefinitions(ledger: Ledger, name: str, *relations: str, acts: int = 10) -> list[Redefinition]:
-    with ledger.statement() as statement:
-        found = statement.rows("definition_events", name=name, relations=list(relations), acts=acts)
-    return [
-        Redefinition(at=at, by=by, reason=reason, what=tuple(word for row in rows for word in _words(row)))
-        for (at, by, reason), rows in groupby(found, lambda row: (row["at"], row["by"], row["reason"]))
-    ]
-
-
-def _words(row: Row) -> Iterator[str]:
-    before, after = row["before"], row["after"]
+def _describe(event: DefinitionEvent) -> Iterator[str]:
+    before, after = event.before, event.after
     if before is not None and after is not None:
         yield from (f"{column}: {before[column]} -> {value}" for column, value in after.items())
-    elif row["relation"] == "job":
-        item = before or after
+    elif event.relation == "job":
+        item = before or after or {}
         name = f"{item['itemtype']} {item['datasetid']}" if item["datasetid"] else f"${item['itemtype']}"
         yield f"{'+' if before is None else '-'} {name}"
     else:
-        what = "policy " if row["relation"] == "job_policy" else ""
+        what = "policy " if event.relation == "job_policy" else ""
         yield f"{what}{'new' if before is None else 'removed'}"
-    if row["password_changed"]:
+    if event.password_changed:
         yield "password changed"

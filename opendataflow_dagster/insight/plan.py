@@ -1,85 +1,76 @@
-"""forecast: what would run? For each chunk of a Job the decision, and the reason for it. Changes nothing."""
+"""plan: what would run. For each chunk of a Job the decision and its reason, in the order in which claims take them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
-from ..ledger import chunks, claims, registry
-from ..ledger.database import Ledger, Row, Transaction
+from ..ledger import chunks, claims, lookup
+from ..ledger.database import Ledger, Transaction
 from ..model.errors import InvalidInput
-from ..model.ids import ChunkKey, DataId, DatasetId, JobId, data_id, job_id, natural_key
-from ..model.partitions import RangePartitions, StaticPartitions, TimePartitions, partitions_from_json
+from ..model.ids import ChunkKey, DataId, JobId, job_id, natural_key
+from ..model.partitions import Partitions, RangePartitions, StaticPartitions, TimePartitions
+from ..model.ranges import DataIdRange
 from ..model.status import Status
 from ..model.verdict import Code, Verdict
 from ..protocol.gate import require_job
+from .selection import names_and_ranges
 
-#: So many chunks are asked at once; a range that is longer is refused, not cut.
-MOST = 20_000
+#: A plan covers at most so many chunks; a longer range is refused rather than cut.
+_MAX_CHUNKS = 20_000
 
 
 class Decision(StrEnum):
-    RUN = "RUN"  # five yes: the next claim takes it
+    RUN = "RUN"  # five yes answers: the next claim takes it
     WAIT = "WAIT"  # an input is not READY
-    BLOCKED = "BLOCKED"  # another of the five is a no
-    RUNNING = "RUNNING"  # somebody makes it
-    NOTHING = "NOTHING"  # it is READY, or deliberately SKIPPED
-    PERSON = "PERSON"  # FAILED, on HOLD or of a foreign status: a person must act
+    BLOCKED = "BLOCKED"  # another of the five answers is no
+    RUNNING = "RUNNING"  # it is being produced
+    NOTHING = "NOTHING"  # it is READY or SKIPPED
+    PERSON = "PERSON"  # FAILED, HOLD or a foreign status: an operator must act
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Foreseen:
+class PlannedChunk:
     dataid: DataId
     decision: Decision
     code: Code | None
     reason: str
-    #: Does anybody know of it? If not, `announce` makes it PENDING.
+    #: It has a row. If not, `announce_pending` adds one.
     planned: bool
 
 
-def forecast(ledger: Ledger, jobid: str, words: Sequence[str] = ()) -> list[Foreseen]:
-    """No words: all its chunks that are not finished. RESUBMIT first and then in natural order, as claims take them."""
+def plan_job(ledger: Ledger, jobid: str, words: Sequence[str] = ()) -> list[PlannedChunk]:
+    """`words`: dataids and ranges; empty: all chunks that are not finished."""
     job = job_id(jobid)
     with ledger.transaction() as transaction:
         require_job(transaction, job)
-        items = transaction.rows("job_items", jobid=job)
-        dataids = _wanted(transaction, job, items, words)
-        outputs = [DatasetId(row["datasetid"]) for row in items if row["itemtype"] == "OUT"]
-        rows = chunks.find(transaction, [ChunkKey(datasetid=one, dataid=each) for one in outputs for each in dataids])
+        dataids = _dataids(transaction, job, words)
+        outputs = lookup.outputs_of(transaction, job)
+        keys = [ChunkKey(datasetid=output, dataid=dataid) for output in outputs for dataid in dataids]
+        statuses: dict[DataId, list[str | None]] = {}
+        for chunk in chunks.find(transaction, keys):
+            statuses.setdefault(chunk.dataid, []).append(chunk.status)
         verdicts = claims.ask(transaction, job, dataids)
-    statuses: dict[DataId, list[str | None]] = {}
-    for row in rows:
-        statuses.setdefault(row.dataid, []).append(row.status)
-    found = [_foreseen(one, statuses.get(one.dataid, [])) for one in verdicts]
-    again = {dataid for dataid, words_of in statuses.items() if Status.RESUBMIT in words_of}
-    return sorted(found, key=lambda one: (one.dataid not in again, natural_key(one.dataid)))
+    planned = [_planned(verdict, statuses.get(verdict.dataid, [])) for verdict in verdicts]
+    resubmitted = {dataid for dataid, of_chunk in statuses.items() if Status.RESUBMIT in of_chunk}
+    return sorted(planned, key=lambda chunk: (chunk.dataid not in resubmitted, natural_key(chunk.dataid)))
 
 
-def announce_chunks(ledger: Ledger, jobid: str, dataids: Sequence[DataId], *, by: str) -> int:
-    """PENDING, so that they run as soon as they can; how many are new."""
-    job = job_id(jobid)
-    with ledger.transaction(actor=by) as transaction:
-        if listed := [row for row in transaction.rows("job_items", jobid=job) if row["mapping"] == "listed"]:
-            raise InvalidInput(
-                f"job {job} says in its code which chunks of {listed[0]['datasetid']} it needs; "
-                f"plan its chunks from there (protocol.register.plan)"
-            )
-        return registry.announce_chunks(transaction, job, dataids)
-
-
-def _foreseen(verdict: Verdict, statuses: Sequence[str | None]) -> Foreseen:
+def _planned(verdict: Verdict, statuses: Sequence[str | None]) -> PlannedChunk:
     decision = _decision(verdict, statuses)
-    no = [one.reason for one in verdict.answers if not one.yes]
+    refusals = [answer.reason for answer in verdict.answers if not answer.yes]
     if decision is Decision.NOTHING:
-        reason = "it is there; resubmit it to make it anew"
+        reason = "it is finished; resubmit it to produce it again"
     elif decision is Decision.RUN:
-        reason = "five yes"
+        reason = "all five answers are yes"
     else:
-        # The obstacle itself: of a chunk that somebody holds, the last answer says who.
-        reason = no[0] if decision in (Decision.WAIT, Decision.BLOCKED) else no[-1]
-    return Foreseen(dataid=verdict.dataid, decision=decision, code=verdict.code, reason=reason, planned=bool(statuses))
+        # The obstacle itself: for a chunk that is locked, the last answer names the holder.
+        reason = refusals[0] if decision in (Decision.WAIT, Decision.BLOCKED) else refusals[-1]
+    return PlannedChunk(
+        dataid=verdict.dataid, decision=decision, code=verdict.code, reason=reason, planned=bool(statuses)
+    )
 
 
 def _decision(verdict: Verdict, statuses: Sequence[str | None]) -> Decision:
@@ -87,54 +78,50 @@ def _decision(verdict: Verdict, statuses: Sequence[str | None]) -> Decision:
         return Decision.RUN
     if Status.RUNNING in statuses:
         return Decision.RUNNING
-    if statuses and all(one in (Status.READY, Status.SKIPPED) for one in statuses):
+    if statuses and all(word in (Status.READY, Status.SKIPPED) for word in statuses):
         return Decision.NOTHING
-    if any(one not in (Status.PENDING, Status.RESUBMIT, Status.READY, Status.SKIPPED) for one in statuses):
+    if any(word not in (Status.PENDING, Status.RESUBMIT, Status.READY, Status.SKIPPED) for word in statuses):
         return Decision.PERSON
     return Decision.WAIT if verdict.code is Code.DATA_NOT_READY else Decision.BLOCKED
 
 
-def _wanted(transaction: Transaction, job: JobId, items: Sequence[Row], words: Sequence[str]) -> list[DataId]:
+def _dataids(transaction: Transaction, job: JobId, words: Sequence[str]) -> list[DataId]:
     if not words:
-        return [DataId(row["dataid"]) for row in transaction.rows("job_chunks", jobid=job, count=MOST)]
-    found: list[DataId] = []
-    for word in words:
-        low, dots, high = data_id(word).partition("..")
-        found += _between(transaction, job, items, low, high) if dots else [DataId(word)]
-    if len(found) > MOST:
-        raise InvalidInput(f"{' '.join(words)} are more than {MOST:,} chunks; ask for fewer at a time")
-    return list(dict.fromkeys(found))
+        return lookup.unfinished_chunks(transaction, job, _MAX_CHUNKS)
+    outputs = [item for item in lookup.job_datasets(transaction, job) if item.itemtype == "OUT"]
+    dataids, ranges = names_and_ranges(transaction, [item.datasetid for item in outputs], words)
+    for bounds in ranges:
+        dataids += _in_range(transaction, job, outputs[0].partitions if outputs else None, bounds)
+    if len(dataids) > _MAX_CHUNKS:
+        raise InvalidInput(f"{' '.join(words)} covers more than {_MAX_CHUNKS:,} chunks; plan a shorter range")
+    return list(dict.fromkeys(dataids))
 
 
-def _refuse_strangers(job: JobId, partitions: TimePartitions | RangePartitions, *bounds: str) -> None:
-    for bound in bounds:
-        if not partitions.has(bound):
-            raise InvalidInput(f"{bound} is no chunk of {job}; begin and end the range with chunks that it has")
-
-
-def _between(transaction: Transaction, job: JobId, items: Sequence[Row], low: str, high: str) -> list[DataId]:
-    """What the partitions of the output have; where any dataid goes, the chunks that are there."""
-    output = next((row for row in items if row["itemtype"] == "OUT"), None)
-    match partitions_from_json(output["partitions"]) if output and output["partitions"] else None:
+def _in_range(
+    transaction: Transaction, job: JobId, partitions: Partitions | None, bounds: DataIdRange
+) -> Iterable[DataId]:
+    """The partitions of the output in this range; without declared partitions, the chunks that exist."""
+    match partitions:
         case TimePartitions() as times:
-            first, last = low or times.first, high or times.last
+            first, last = bounds.low or times.first, bounds.high or times.last
             if last is None:
-                raise InvalidInput(f"the chunks of {job} have no end; say where the range ends: {first}..LAST")
-            _refuse_strangers(job, times, first, last)
-            return list(islice(times.between(times.time_of(first), times.end_of(last)), MOST + 1))
-        case StaticPartitions(keys=keys):
-            candidates = list(keys)
+                raise InvalidInput(f"job {job}: its partitions have no end; give the end of the range: {first}..LAST")
+            _require_partitions(job, times, first, last)
+            return islice(times.between(times.time_of(first), times.end_of(last)), _MAX_CHUNKS + 1)
         case RangePartitions() as numbers:
-            _refuse_strangers(job, numbers, *filter(None, (low, high)))
-            begin = int(low.partition("-")[0]) if low else numbers.first
-            end = int(high.partition("-")[2]) if high else numbers.last
-            part = replace(numbers, first=begin, last=end) if begin <= end else None
-            return list(islice(part.all(), MOST + 1)) if part else []
-        case _:
-            candidates = [DataId(row["dataid"]) for row in transaction.rows("chunks_around_job", jobid=job)]
-    chosen = [
-        one
-        for one in candidates
-        if (not low or natural_key(one) >= natural_key(low)) and (not high or natural_key(one) <= natural_key(high))
-    ]
-    return sorted(chosen, key=natural_key)
+            _require_partitions(job, numbers, *filter(None, (bounds.low, bounds.high)))
+            first_number = int(bounds.low.partition("-")[0]) if bounds.low else numbers.first
+            last_number = int(bounds.high.partition("-")[2]) if bounds.high else numbers.last
+            if first_number > last_number:
+                return []
+            return islice(replace(numbers, first=first_number, last=last_number).all(), _MAX_CHUNKS + 1)
+        case StaticPartitions(keys=keys):
+            return [dataid for dataid in keys if dataid in bounds]
+        case None:
+            return [dataid for dataid in lookup.known_dataids(transaction, job) if dataid in bounds]
+
+
+def _require_partitions(job: JobId, partitions: TimePartitions | RangePartitions, *dataids: str) -> None:
+    for dataid in dataids:
+        if not partitions.has(dataid):
+            raise InvalidInput(f"job {job}: {dataid} is not one of its partitions; start and end the range with one")

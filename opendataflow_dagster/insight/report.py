@@ -1,46 +1,28 @@
-"""figures: what a report, a metric or a digest says. One look at everything, and at what failed in a window of time."""
+"""report: the figures of the HTML report, the metrics and the digest."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from ..ledger import claims
+from ..ledger import claims, overview
 from ..ledger.chunks import Chunk
 from ..ledger.database import Ledger
-from ..model.ids import DatasetId, JobId
+from ..ledger.overview import ChunkDurations, HourlyThroughput
+from ..model.ids import DatasetId
 from ..model.verdict import Verdict
-from .causes import Cause, causes
-from .runs import Sla, sla
-from .selection import failed
-from .status import Glance, status
+from .causes import Cause, group_by_cause
+from .runs import SlaCheck, check_slas
+from .selection import select_failed
+from .status import StatusOverview, status
 
-#: The newest versions are looked at; older ones say nothing about today.
+#: Durations and throughput cover so many of the newest versions.
 _NEWEST = 20_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Duration:
-    """From claim to publication."""
-
-    jobid: JobId
-    chunks: int
-    median: timedelta
-    p95: timedelta
-    longest: timedelta
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hour:
-    hour: datetime
-    versions: int
-    rows: int
-    bytes: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failures:
+class FailureReport:
     chunks: tuple[Chunk, ...]
     causes: tuple[Cause, ...]
     #: The five answers now, for the example of each cause.
@@ -48,52 +30,40 @@ class Failures:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Figures:
-    glance: Glance
-    sla: tuple[Sla, ...]
+class LedgerReport:
+    glance: StatusOverview
+    sla: tuple[SlaCheck, ...]
 
 
-def figures(ledger: Ledger) -> Figures:
-    return Figures(glance=status(ledger), sla=tuple(sla(ledger)))
+def report_ledger(ledger: Ledger) -> LedgerReport:
+    return LedgerReport(glance=status(ledger), sla=tuple(check_slas(ledger)))
 
 
-def failures(
+def report_failures(
     ledger: Ledger, *, since: datetime | None = None, until: datetime | None = None, ask: bool = True
-) -> Failures:
-    chunks = failed(ledger, since=since, until=until)
-    found = causes(chunks)
-    if not ask:
-        return Failures(chunks=tuple(chunks), causes=tuple(found), answers=())
-    with ledger.transaction() as transaction:
-        answers = [
-            verdict for one in found for verdict in claims.ask(transaction, one.example_job, [one.example.dataid])
-        ]
-    return Failures(chunks=tuple(chunks), causes=tuple(found), answers=tuple(answers))
+) -> FailureReport:
+    """`ask`: with the five answers for the example of each cause."""
+    chunks = select_failed(ledger, since=since, until=until)
+    causes = group_by_cause(chunks)
+    answers: list[Verdict] = []
+    if ask:
+        with ledger.transaction() as transaction:
+            for cause in causes:
+                answers += claims.ask(transaction, cause.example_job, [cause.example.dataid])
+    return FailureReport(chunks=tuple(chunks), causes=tuple(causes), answers=tuple(answers))
 
 
-def durations(ledger: Ledger) -> list[Duration]:
+def chunk_durations(ledger: Ledger) -> list[ChunkDurations]:
     with ledger.statement() as statement:
-        return [
-            Duration(
-                jobid=JobId(row["jobid"]),
-                chunks=row["chunks"],
-                median=timedelta(seconds=row["median"]),
-                p95=timedelta(seconds=row["p95"]),
-                longest=timedelta(seconds=row["longest"]),
-            )
-            for row in statement.rows("durations", count=_NEWEST)
-        ]
+        return overview.chunk_durations(statement, _NEWEST)
 
 
-def throughput(ledger: Ledger, *, hours: int = 48) -> list[Hour]:
+def hourly_throughput(ledger: Ledger, *, hours: int = 48) -> list[HourlyThroughput]:
     with ledger.statement() as statement:
-        return [Hour(**row) for row in statement.rows("throughput", hours=hours, count=_NEWEST)]
+        return overview.hourly_throughput(statement, hours, _NEWEST)
 
 
-def heat(ledger: Ledger, datasetids: Sequence[DatasetId]) -> dict[DatasetId, list[tuple[str, str | None]]]:
+def chunk_statuses(ledger: Ledger, datasetids: Sequence[DatasetId]) -> dict[DatasetId, list[tuple[str, str | None]]]:
     """Dataid and status of every chunk, in natural order."""
-    found: dict[DatasetId, list[tuple[str, str | None]]] = {}
-    with ledger.transaction() as transaction:
-        for row in transaction.rows("heat", datasetids=list(datasetids)):
-            found.setdefault(DatasetId(row["datasetid"]), []).append((row["dataid"], row["status"]))
-    return found
+    with ledger.statement() as statement:
+        return overview.chunk_statuses(statement, datasetids)

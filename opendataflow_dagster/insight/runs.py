@@ -1,96 +1,80 @@
-"""runs: the executions of Jobs, how long they take, and whether one takes longer than it should."""
+"""runs: the executions of Jobs, and whether the newest one takes longer than usual."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
+from ..ledger import runs
 from ..ledger.database import Ledger
-from ..model.errors import UnknownName
+from ..ledger.runs import JobRun, LatestRun
 from ..model.ids import JobId, RunId, job_id
 from ..protocol.gate import require_job
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
-    run_id: RunId
-    jobid: JobId
-    runner: str
-    external_id: str | None
-    started: datetime
-    ended: datetime | None
-    #: ENDED or FAILED; None: it runs.
-    outcome: str | None
-    duration: timedelta
-    #: How many chunks it has claimed and not finished.
-    holds: int
+#: A run breaches its SLA when it takes longer than the 95th percentile of the earlier runs, times this.
+_MARGIN = 1.5
+#: With fewer finished runs a percentile says nothing.
+_ENOUGH_RUNS = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sla:
-    """The newest run of a Job against the average of its newest 25 finished ones."""
+class SlaCheck:
+    """The newest run of a Job against its limit."""
 
     jobid: JobId
-    finished: int
-    average: timedelta | None
-    longest: timedelta | None
     run_id: RunId
     duration: timedelta
     running: bool
+    #: Earlier runs that ended well; at most 25.
+    finished: int
+    p95: timedelta | None
+    longest: timedelta | None
+    #: None: too few finished runs to judge.
+    limit: timedelta | None
+    breached: bool
+    #: The rule and the figures that decided.
+    rule: str
 
-    @property
-    def breached(self) -> bool:
-        return self.average is not None and self.duration > self.average
 
-
-def runs(
-    ledger: Ledger,
-    *,
-    jobid: str | None = None,
-    run_ids: Sequence[int] | None = None,
-    running: bool = False,
-    failed: bool = False,
-    count: int = 50,
-) -> list[Run]:
-    """The newest first."""
+def find_runs(
+    ledger: Ledger, *, jobid: str | None = None, running: bool = False, failed: bool = False, count: int = 50
+) -> list[JobRun]:
+    """Newest first."""
     job = job_id(jobid) if jobid is not None else None
     with ledger.transaction() as transaction:
         if job is not None:
             require_job(transaction, job)
-        wanted = list(run_ids) if run_ids is not None else None
-        found = transaction.rows("runs", jobid=job, run_ids=wanted, running=running, failed=failed, count=count)
-    if wanted and (missing := set(wanted) - {row["run_id"] for row in found}):
-        raise UnknownName(f"there is no run {min(missing)}; see the runs with: odf runs")
-    return [
-        Run(
-            run_id=RunId(row["run_id"]),
-            jobid=JobId(row["jobid"]),
-            runner=row["runner"],
-            external_id=row["external_id"],
-            started=row["started"],
-            ended=row["ended"],
-            outcome=row["outcome"],
-            duration=(row["ended"] or row["now"]) - row["started"],
-            holds=row["holds"],
-        )
-        for row in found
-    ]
+        return runs.find(transaction, jobid=job, running=running, failed=failed, count=count)
 
 
-def sla(ledger: Ledger) -> list[Sla]:
-    """Of every Job that ever ran."""
+def find_run(ledger: Ledger, run_id: int) -> JobRun:
     with ledger.statement() as statement:
-        found = statement.rows("sla")
-    return [
-        Sla(
-            jobid=JobId(row["jobid"]),
-            finished=row["runs"],
-            average=row["average"],
-            longest=row["longest"],
-            run_id=RunId(row["run_id"]),
-            duration=row["duration"],
-            running=row["ended"] is None,
-        )
-        for row in found
-    ]
+        return runs.require(statement, run_id)
+
+
+def check_slas(ledger: Ledger) -> list[SlaCheck]:
+    """One for each Job that has ever run."""
+    with ledger.statement() as statement:
+        return [check_sla(run) for run in runs.latest(statement)]
+
+
+def check_sla(run: LatestRun) -> SlaCheck:
+    limit = run.p95 * _MARGIN if run.p95 is not None and run.finished >= _ENOUGH_RUNS else None
+    return SlaCheck(
+        jobid=run.jobid,
+        run_id=run.run_id,
+        duration=run.duration,
+        running=run.running,
+        finished=run.finished,
+        p95=run.p95,
+        longest=run.longest,
+        limit=limit,
+        breached=limit is not None and run.duration > limit,
+        rule=f"no limit: {run.finished} finished runs before it, at least {_ENOUGH_RUNS} are needed"
+        if limit is None
+        else f"{_MARGIN} x the 95th percentile of the last {run.finished} finished runs ({_rounded(run.p95)})",
+    )
+
+
+def _rounded(span: timedelta | None) -> str:
+    return f"{span.total_seconds():,.1f} s" if span is not None else "-"

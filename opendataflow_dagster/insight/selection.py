@@ -1,4 +1,4 @@
-"""select: which chunks does a person mean? Names, ranges in natural order, a status, a window of time."""
+"""selection: which chunks a person means by names, ranges in natural order, a status, or a time window."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from ..ledger import lookup
 from ..ledger.chunks import Chunk, find
 from ..ledger.database import Ledger, Transaction
 from ..model.errors import InvalidInput, UnknownName
 from ..model.ids import ChunkKey, DataId, DatasetId, data_id, dataset_id, job_id
+from ..model.ranges import DataIdRange, parse_range
 
-_RANGE = ".."
 _ALL = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """Of a DataSet, or of all outputs of a Job. No words: all its chunks."""
+    """Chunks of a DataSet, or of all outputs of a Job."""
 
     datasetid: str | None = None
     jobid: str | None = None
-    #: Dataids, and ranges `A..B`, `A..`, `..B`. A chunk that is really named so is not taken for a range.
+    #: Dataids and ranges `A..B`, `A..`, `..B`; empty: all chunks.
     words: Sequence[str] = ()
     statuses: Sequence[str] | None = None
     since: datetime | None = None
@@ -32,38 +33,44 @@ class Selection:
         return bool(self.statuses or self.since or self.until)
 
 
-def select(ledger: Ledger, wanted: Selection, *, count: int = _ALL) -> list[Chunk]:
-    """In natural order. A name without a chunk is an error, a range without one is none."""
+def select_chunks(ledger: Ledger, selection: Selection, *, count: int = _ALL) -> list[Chunk]:
+    """In natural order. A name must exist; a range may be empty."""
     with ledger.transaction() as transaction:
-        datasets = _datasets(transaction, wanted)
-        names, ranges = _words(transaction, datasets, wanted.words)
-        found = _matching(transaction, datasets, names, ranges, wanted, count)
-    if not wanted.filters and count == _ALL and (missing := set(names) - {one.dataid for one in found}):
+        datasets = _datasets(transaction, selection)
+        names, ranges = names_and_ranges(transaction, datasets, selection.words)
+        chunks = _matching(transaction, datasets, names, ranges, selection, count)
+    if not selection.filters and count == _ALL and (missing := set(names) - {chunk.dataid for chunk in chunks}):
         raise UnknownName(
-            f"{' and '.join(datasets)} has no chunk {', '.join(sorted(missing)[:3])}; "
-            f"look at its chunks with: odf chunks {datasets[0]} --list"
+            f"{' and '.join(datasets)}: there is no chunk {', '.join(sorted(missing)[:3])}; "
+            f"list the chunks with: odf chunks {datasets[0]} --list"
         )
-    return found
+    return chunks
 
 
-def keys(ledger: Ledger, wanted: Selection) -> list[ChunkKey]:
-    """As `select`, for a verb; a name need not have a chunk yet, the verb decides. No chunk at all is an error."""
+def select_keys(ledger: Ledger, selection: Selection) -> list[ChunkKey]:
+    """As `select_chunks`, for a verb: a name may lack a chunk, since the verb decides. An empty result is an error."""
     with ledger.transaction() as transaction:
-        datasets = _datasets(transaction, wanted)
-        names, ranges = _words(transaction, datasets, wanted.words)
-        found = [ChunkKey(datasetid=one, dataid=name) for one in datasets for name in names if not wanted.filters]
-        if ranges or wanted.filters or not wanted.words:
-            matching = _matching(transaction, datasets, names if wanted.filters else [], ranges, wanted, _ALL)
-            found += [ChunkKey(datasetid=one.datasetid, dataid=one.dataid) for one in matching]
-    if not found:
+        datasets = _datasets(transaction, selection)
+        names, ranges = names_and_ranges(transaction, datasets, selection.words)
+        keys = [
+            ChunkKey(datasetid=datasetid, dataid=name)
+            for datasetid in datasets
+            for name in names
+            if not selection.filters
+        ]
+        if ranges or selection.filters or not selection.words:
+            filtered = names if selection.filters else []
+            chunks = _matching(transaction, datasets, filtered, ranges, selection, _ALL)
+            keys += [ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid) for chunk in chunks]
+    if not keys:
         raise InvalidInput(
-            f"no chunk of {' and '.join(datasets)} is meant by {' '.join(wanted.words) or 'that'}; "
-            f"look at them with: odf chunks {datasets[0]} --list"
+            f"{' and '.join(datasets)}: no chunk matches {' '.join(selection.words) or 'the selection'}; "
+            f"list the chunks with: odf chunks {datasets[0]} --list"
         )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(keys))
 
 
-def failed(
+def select_failed(
     ledger: Ledger,
     *,
     datasetid: str | None = None,
@@ -71,66 +78,59 @@ def failed(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[Chunk]:
-    """What failed: everywhere, or of a DataSet or a Job; at any time, or in a window."""
+    """The FAILED chunks of everything, of a DataSet or of a Job."""
     with ledger.transaction() as transaction:
         everywhere = datasetid is None and jobid is None
         datasets = None if everywhere else _datasets(transaction, Selection(datasetid=datasetid, jobid=jobid))
-        found = transaction.rows("failed_chunks", datasetids=datasets, since=since, until=until)
-    return [Chunk(**row) for row in found]
+        return lookup.failed_chunks(transaction, datasets, since=since, until=until)
 
 
 def require_dataset(transaction: Transaction, datasetid: DatasetId) -> None:
-    if not transaction.value("is_dataset", datasetid=datasetid):
-        raise UnknownName(f"there is no DataSet {datasetid}; see them with: odf dataset list")
+    if not lookup.is_dataset(transaction, datasetid):
+        raise UnknownName(f"DataSet {datasetid} is not registered; list the DataSets with: odf dataset list")
 
 
-def _datasets(transaction: Transaction, wanted: Selection) -> list[DatasetId]:
-    if wanted.datasetid is not None and wanted.jobid is not None:
-        raise InvalidInput("give a DataSet or a Job, not both")
-    if wanted.datasetid is not None:
-        datasetid = dataset_id(wanted.datasetid)
+def names_and_ranges(
+    transaction: Transaction, datasets: Sequence[DatasetId], words: Sequence[str]
+) -> tuple[list[DataId], list[DataIdRange]]:
+    """A word that looks like a range is a name if a chunk is called so."""
+    ranges = {data_id(word): bounds for word in words if (bounds := parse_range(word)) is not None}
+    keys = [ChunkKey(datasetid=datasetid, dataid=word) for datasetid in datasets for word in ranges]
+    for chunk in find(transaction, keys):
+        ranges.pop(chunk.dataid, None)
+    return [name for word in words if (name := data_id(word)) not in ranges], list(ranges.values())
+
+
+def _datasets(transaction: Transaction, selection: Selection) -> list[DatasetId]:
+    if selection.datasetid is not None and selection.jobid is not None:
+        raise InvalidInput("a DataSet and --job cannot be combined; give one of them")
+    if selection.datasetid is not None:
+        datasetid = dataset_id(selection.datasetid)
         require_dataset(transaction, datasetid)
         return [datasetid]
-    if wanted.jobid is None:
-        raise InvalidInput("name a DataSet, or a Job with --job")
-    jobid = job_id(wanted.jobid)
-    if not (found := [DatasetId(row["datasetid"]) for row in transaction.rows("outputs_of", jobid=jobid)]):
-        raise UnknownName(f"there is no job {jobid} that produces anything; see the jobs with: odf job list")
-    return found
-
-
-def _words(
-    transaction: Transaction, datasets: Sequence[DatasetId], words: Sequence[str]
-) -> tuple[list[DataId], list[tuple[str, str]]]:
-    """Names and ranges."""
-    for word in words:
-        data_id(word)
-    like_ranges = [DataId(word) for word in words if _RANGE in word]
-    named = find(transaction, [ChunkKey(datasetid=one, dataid=word) for one in datasets for word in like_ranges])
-    really = {one.dataid for one in named}
-    ranges = [word.partition(_RANGE) for word in like_ranges if word not in really]
-    names = [DataId(word) for word in words if _RANGE not in word or word in really]
-    return names, [(low, high) for low, _, high in ranges]
+    if selection.jobid is None:
+        raise InvalidInput("no DataSet is given; name one, or a job with --job")
+    jobid = job_id(selection.jobid)
+    if not (outputs := lookup.outputs_of(transaction, jobid)):
+        raise UnknownName(f"job {jobid} is not registered, or has no output; list the jobs with: odf job list")
+    return outputs
 
 
 def _matching(
     transaction: Transaction,
     datasets: Sequence[DatasetId],
     names: Sequence[DataId],
-    ranges: Sequence[tuple[str, str]],
-    wanted: Selection,
+    ranges: Sequence[DataIdRange],
+    selection: Selection,
     count: int,
 ) -> list[Chunk]:
-    found = transaction.rows(
-        "chunks_matching",
-        datasetids=list(datasets),
-        all=not wanted.words,
-        names=list(names),
-        lows=[low for low, _ in ranges],
-        highs=[high for _, high in ranges],
-        statuses=list(wanted.statuses) if wanted.statuses else None,
-        since=wanted.since,
-        until=wanted.until,
+    return lookup.matching_chunks(
+        transaction,
+        datasets,
+        names=names if selection.words else None,
+        ranges=ranges,
+        statuses=selection.statuses,
+        since=selection.since,
+        until=selection.until,
         count=count,
     )
-    return [Chunk(**row) for row in found]

@@ -1,35 +1,36 @@
-"""status: all DataSets at a glance. How far is each, what waits, what runs, and when will it be finished?"""
+"""status: all DataSets at a glance. Progress, what waits, what runs, and when it will be finished."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ..ledger.database import Ledger, Row
-from ..model.ids import ClaimId, DataId, DatasetId, JobId, RunId
+from ..ledger import overview, steering
+from ..ledger.database import Ledger
+from ..ledger.overview import DatasetCounts, RunnableCounts, RunningChunk
+from ..ledger.steering import JobControl
+from ..model.ids import DatasetId, JobId
 from ..model.status import Status
 
-#: Who has published nothing for so long is not on the way, and gets no ETA.
-_STALLED = timedelta(minutes=15)
-_WAITING = (Status.PENDING, Status.RESUBMIT)
+_UNFINISHED = (Status.PENDING, Status.RESUBMIT, Status.RUNNING)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetStatus:
     datasetid: DatasetId
-    #: Its producer; None: someone else makes it.
+    #: The producing Job; None for an external DataSet.
     jobid: JobId | None
-    #: How many chunks have which status; also words that only a foreign client knows.
+    #: Chunks by status, including words that only a foreign client knows.
     counts: Mapping[str, int]
-    #: Since when the chunk that waits longest has waited.
+    #: Last change of the chunk that has waited the longest.
     oldest_waiting: datetime | None
-    #: Of its producer: chunks that can run now, and chunks with a no.
+    #: Chunks of its producing Job that can run now, and chunks that are refused.
     runnable: int
     blocked: int
-    #: Versions a minute, lately.
+    #: Versions per minute; None if nothing was published recently.
     pace: float | None
-    #: Until all that is asked for is there, at this pace.
+    #: Time until no chunk waits or runs, at this pace.
     eta: timedelta | None
 
     @property
@@ -38,85 +39,45 @@ class DatasetStatus:
 
     @property
     def progress(self) -> float | None:
-        """READY of all that shall be produced."""
+        """The fraction that is READY, not counting SKIPPED chunks."""
         wanted = self.chunks - self.counts.get(Status.SKIPPED, 0)
         return self.counts.get(Status.READY, 0) / wanted if wanted else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Running:
-    datasetid: DatasetId
-    jobid: JobId
-    dataid: DataId
-    claim_id: ClaimId
-    attempt: int
-    run_id: RunId | None
-    since: datetime | None
-    lease_until: datetime
-
-    @classmethod
-    def of(cls, row: Row) -> Running:
-        return cls(**{name: row[name] for name in cls.__slots__})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Control:
-    """A Job that an operator limits."""
-
-    jobid: JobId
-    concurrency: int | None
-    paused: datetime | None
-    reason: str | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Glance:
+class StatusOverview:
     datasets: tuple[DatasetStatus, ...]
-    controls: tuple[Control, ...] = field(default=())
-    #: The live claims, longest first; at most as many as were asked for.
-    running: tuple[Running, ...] = field(default=())
+    controls: tuple[JobControl, ...] = ()
+    #: Live claims, oldest first; at most as many as requested.
+    running: tuple[RunningChunk, ...] = ()
 
 
-def status(ledger: Ledger, *, running: int = 20) -> Glance:
-    """One look at everything, in one transaction: the figures belong together."""
+def status(ledger: Ledger, *, running: int = 20) -> StatusOverview:
+    """One transaction, so that the figures are consistent."""
     with ledger.transaction() as transaction:
-        transaction.rows("read_all")
-        counted = transaction.rows("status_counts")
-        waiting = {row["jobid"]: row for row in transaction.rows("waiting_counts")}
-        paces = {row["datasetid"]: row for row in transaction.rows("pace")}
-        live = transaction.rows("running_chunks", count=running)
-        controls = transaction.rows("controls")
-    by_dataset: dict[str, list[Row]] = {}
-    for row in counted:
-        by_dataset.setdefault(row["datasetid"], []).append(row)
-    return Glance(
-        datasets=tuple(
-            _dataset(rows, waiting.get(rows[0]["jobid"]), paces.get(name)) for name, rows in by_dataset.items()
-        ),
-        controls=tuple(Control(**row) for row in controls),
-        running=tuple(Running.of(row) for row in live),
-    )
+        overview.allow_table_scans(transaction)
+        runnable = overview.runnable_counts(transaction)
+        paces = overview.paces(transaction)
+        return StatusOverview(
+            datasets=tuple(
+                _dataset(counts, runnable, paces.get(counts.datasetid))
+                for counts in overview.dataset_counts(transaction)
+            ),
+            controls=tuple(steering.controls(transaction)),
+            running=tuple(overview.running_chunks(transaction, running)),
+        )
 
 
-def _dataset(rows: list[Row], waiting: Row | None, pace: Row | None) -> DatasetStatus:
-    counts = {row["status"]: row["chunks"] for row in rows if row["status"] is not None}
-    a_minute = _pace(pace)
-    missing = sum(counts.get(one, 0) for one in (*_WAITING, Status.RUNNING))
+def _dataset(counts: DatasetCounts, runnable: Mapping[JobId, RunnableCounts], pace: float | None) -> DatasetStatus:
+    of_producer = runnable.get(counts.jobid, RunnableCounts()) if counts.jobid is not None else RunnableCounts()
+    unfinished = sum(counts.counts.get(word, 0) for word in _UNFINISHED)
     return DatasetStatus(
-        datasetid=DatasetId(rows[0]["datasetid"]),
-        jobid=rows[0]["jobid"],
-        counts=counts,
-        oldest_waiting=min((row["oldest_waiting"] for row in rows if row["oldest_waiting"]), default=None),
-        runnable=waiting["runnable"] if waiting else 0,
-        blocked=waiting["blocked"] if waiting else 0,
-        pace=a_minute,
-        eta=timedelta(minutes=missing / a_minute) if a_minute and missing else None,
+        datasetid=counts.datasetid,
+        jobid=counts.jobid,
+        counts=counts.counts,
+        oldest_waiting=counts.oldest_waiting,
+        runnable=of_producer.runnable,
+        blocked=of_producer.blocked,
+        pace=pace,
+        eta=timedelta(minutes=unfinished / pace) if pace and unfinished else None,
     )
-
-
-def _pace(row: Row | None) -> float | None:
-    if row is None or row["versions"] < 2 or row["now"] - row["last"] > _STALLED:
-        return None
-    # To now, not to the last one: who has become slow shall be seen to be slow.
-    minutes = (row["now"] - row["first"]).total_seconds() / 60
-    return row["versions"] / minutes if minutes > 0 else None

@@ -1,4 +1,4 @@
-"""story: everything about one chunk. Its answers, attempts, runs and versions; from which inputs, when, by whom."""
+"""story: everything about one chunk: verdicts, attempts, runs and versions; from which inputs, when, and by whom."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..ledger import chunks as ledger_chunks
-from ..ledger import rows
 from ..ledger.chunks import Chunk, Event
-from ..ledger.database import Ledger, Transaction
+from ..ledger.database import Ledger
+from ..ledger.versions import NewerInput, consumers_of, newer_inputs, versions_of
 from ..model.errors import UnknownName
-from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, RunId
+from ..model.ids import ChunkKey, ClaimId, DataId, JobId, RunId
 from ..model.manifest import Manifest
 from ..model.status import Locktype, Status
 from ..model.verdict import Verdict
@@ -19,13 +19,13 @@ from ..model.verdict import Verdict
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:
-    """From a claim to what became of it."""
+    """A claim, from its start to its end."""
 
     claim_id: ClaimId | None
     run_id: RunId | None
     started: datetime
     ended: datetime | None
-    #: The status that it ended with; None: it still runs.
+    #: The status it ended with; None: it is running.
     outcome: str | None
     reason: str | None
     by: str
@@ -34,54 +34,46 @@ class Attempt:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NewerInput:
-    """The current version of the chunk was made from `used`; `current` is there now. None: made by someone else."""
-
-    datasetid: DatasetId
-    dataid: DataId
-    used: int | None
-    current: int | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Story:
     key: ChunkKey
-    #: The producer's row; several if foreign clients produce it, too; none if it has gone.
+    #: The producer's row. Several if foreign clients also produce the chunk; none if it was deleted.
     chunks: tuple[Chunk, ...]
     attempts: tuple[Attempt, ...]
     versions: tuple[Manifest, ...]
-    #: What makes the current version out of date.
+    #: What makes the current version stale.
     newer_inputs: tuple[NewerInput, ...]
     verdicts: tuple[Verdict, ...]
-    #: Chunks of Jobs that read this one.
+    #: The chunks of Jobs that read this one.
     consumers: tuple[tuple[JobId, DataId], ...]
     events: tuple[Event, ...]
 
 
 def story(ledger: Ledger, key: ChunkKey) -> Story:
     with ledger.transaction() as transaction:
-        found = ledger_chunks.find(transaction, [key])
+        chunks = ledger_chunks.find(transaction, [key])
         events = ledger_chunks.history(transaction, key)
-        if not found and not events:
-            raise UnknownName(f"there is no chunk {key}; see those there are with: odf chunks {key.datasetid} --list")
-        versions = [
-            rows.manifest(row) for row in transaction.rows("versions", datasetid=key.datasetid, dataid=key.dataid)
-        ]
-        jobs = dict.fromkeys(
-            [*(one.jobid for one in events if one.locktype == Locktype.OUT), *(one.jobid for one in found)]
-        )
-        verdicts = [one for jobid in jobs for one in ledger_chunks.verdicts(transaction, jobid, key.dataid)]
+        if not chunks and not events:
+            raise UnknownName(f"{key} does not exist; list the chunks with: odf chunks {key.datasetid} --list")
+        versions = versions_of(transaction, key)
+        producers = [event.jobid for event in events if event.locktype == Locktype.OUT]
+        producers += [chunk.jobid for chunk in chunks]
         return Story(
             key=key,
-            chunks=tuple(found),
+            chunks=tuple(chunks),
             attempts=tuple(_attempts(events, versions)),
             versions=tuple(versions),
-            newer_inputs=tuple(_newer_inputs(transaction, found)),
-            verdicts=tuple(verdicts),
-            consumers=tuple(
-                (JobId(row["jobid"]), DataId(row["dataid"]))
-                for row in transaction.rows("consumers_of", datasetid=key.datasetid, dataid=key.dataid)
+            newer_inputs=tuple(
+                newer_input
+                for chunk in chunks
+                if chunk.manifest_id is not None
+                for newer_input in newer_inputs(transaction, chunk.manifest_id)
             ),
+            verdicts=tuple(
+                verdict
+                for jobid in dict.fromkeys(producers)
+                for verdict in ledger_chunks.verdicts(transaction, jobid, key.dataid)
+            ),
+            consumers=tuple(consumers_of(transaction, key)),
             events=tuple(events),
         )
 
@@ -91,33 +83,28 @@ def previous_version(ledger: Ledger, key: ChunkKey) -> int:
     with ledger.transaction() as transaction:
         ledger_chunks.require(transaction, [key])
         current = ledger_chunks.current_manifest(transaction, key)
-        versions = [row["version"] for row in transaction.rows("versions", datasetid=key.datasetid, dataid=key.dataid)]
-    earlier = [one for one in versions if current is None or one < current.version]
+        versions = versions_of(transaction, key)
+    earlier = [version.version for version in versions if current is None or version.version < current.version]
     if not earlier:
-        raise UnknownName(f"{key} has no earlier version; see which it has with: odf chunk show")
-    return int(earlier[-1])
-
-
-def _newer_inputs(transaction: Transaction, found: Sequence[Chunk]) -> list[NewerInput]:
-    current = [one.manifest_id for one in found if one.manifest_id is not None]
-    return [NewerInput(**row) for one in current for row in transaction.rows("newer_inputs", manifest_id=one)]
+        raise UnknownName(f"{key} has no earlier version; list its versions with: odf chunk show")
+    return earlier[-1]
 
 
 def _attempts(events: Sequence[Event], versions: Sequence[Manifest]) -> list[Attempt]:
-    """A row that becomes RUNNING, or another claim of it, begins an attempt; its next status ends it."""
-    version_of = {one.manifest_id: one.version for one in versions}
-    found: list[Attempt] = []
+    """A row that becomes RUNNING, or gets another claim, begins an attempt; its next event ends it."""
+    numbers = {version.manifest_id: version.version for version in versions}
+    attempts: list[Attempt] = []
     begun: dict[JobId, Event] = {}
     for event in events:
         if event.locktype != Locktype.OUT:
             continue
         if (start := begun.pop(event.jobid, None)) is not None:
-            version = version_of.get(event.manifest_id) if event.manifest_id is not None else None
-            found.append(_attempt(start, event, version))
+            version = numbers.get(event.manifest_id) if event.manifest_id is not None else None
+            attempts.append(_attempt(start, event, version))
         if event.new_status == Status.RUNNING:
             begun[event.jobid] = event
-    found += [_attempt(start, None, None) for start in begun.values()]
-    return sorted(found, key=lambda one: one.started)
+    attempts += [_attempt(start, None, None) for start in begun.values()]
+    return sorted(attempts, key=lambda attempt: attempt.started)
 
 
 def _attempt(start: Event, end: Event | None, version: int | None) -> Attempt:

@@ -8,8 +8,7 @@ from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
-from ..model.claim import Claim
-from ..model.errors import LedgerConflict, UnknownName
+from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest, NewManifest
 from ..model.verdict import Verdict
@@ -136,34 +135,6 @@ def announce(
 
 def deleted(transaction: Transaction, jobid: JobId, dataid: DataId) -> list[ChunkKey]:
     return sorted(_key(row) for row in transaction.rows("delete_run", jobid=jobid, dataid=dataid))
-
-
-def force(
-    transaction: Transaction, verdict: Verdict, run_id: RunId | None, manifests: tuple[Manifest, ...], *, reason: str
-) -> Claim:
-    chunk = {"jobid": verdict.jobid, "dataid": verdict.dataid, "reason": reason}
-    transaction.run("force_release", **chunk)
-    transaction.rows("take_over", jobid=verdict.jobid, dataid=verdict.dataid)
-    answers = {name: values[0] for name, values in rows.verdict_parameters([verdict]).items() if name != "dataids"}
-    found = transaction.rows("force_claim", **chunk, **answers, code=verdict.code, run_id=run_id)
-    if not found:
-        raise LedgerConflict(
-            f"no output of {verdict.jobid}/{verdict.dataid} can be claimed: the job has none, or rows with locktype IN "
-            f"are in their places; delete those rows, then force it again"
-        )
-    (row,) = found
-    return Claim(
-        claim_id=ClaimId(row["claim_id"]),
-        jobid=verdict.jobid,
-        dataid=verdict.dataid,
-        outputs=tuple(sorted(DatasetId(one) for one in row["outputs"])),
-        attempt=row["attempt"],
-        lease=row["lease"],
-        lease_until=row["lease_until"],
-        run_id=run_id,
-        inputs=verdict.inputs,
-        manifests=manifests,
-    )
 
 
 def ready_versions(transaction: Transaction, keys: Sequence[ChunkKey]) -> dict[ChunkKey, Manifest | None]:

@@ -1,4 +1,4 @@
-"""What the ledger does for gate, claim, renew, publish and release: call a statement, map its rows."""
+"""The statements of gate, claim, renew, publish and release."""
 
 from __future__ import annotations
 
@@ -15,17 +15,25 @@ from ..model.verdict import Verdict
 from . import rows
 from .database import Transaction
 
-# What an integer of Postgres holds.
-_MOST_AT_ONCE = 2**31 - 1
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A chunk with five yes from the ledger. Its claim holds only on exactly this evidence."""
+
+    dataid: DataId
+    evidence: str
+    #: The versions of its inputs, whose files are still to be looked at.
+    manifests: tuple[Manifest, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taken:
-    """What the ledger grants."""
-
     claims: list[Claim]
-    #: The claims hold only if every file of their inputs is in its place.
-    have_files: bool
+    #: The answers for chunks that were asked for by name and not taken; without a no: not planned yet, or changed.
+    refused: list[Verdict]
+    #: How many more chunks of the Job may run now; None: no limit.
+    free: int | None
+    is_paused: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,38 +58,32 @@ class Refusal:
 
 
 def ask(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> list[Verdict]:
-    found = transaction.rows("gate", jobid=jobid, dataids=list(dataids)) if dataids else []
-    return [rows.verdict(jobid, row) for row in found]
+    """What the ledger alone can answer."""
+    answered = transaction.rows("ask", jobid=jobid, dataids=list(dataids)) if dataids else []
+    return [rows.verdict(jobid, row) for row in answered]
 
 
-def record(transaction: Transaction, jobid: JobId, verdicts: Sequence[Verdict]) -> None:
+def answers(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> list[Verdict]:
+    """The same, with the operators' limits of the Job."""
+    answered = transaction.rows("answers", jobid=jobid, dataids=list(dataids)) if dataids else []
+    return [rows.verdict(jobid, row) for row in answered]
+
+
+def record(transaction: Transaction, jobid: JobId, verdicts: Sequence[Verdict], *, block: bool = False) -> None:
+    """`block`: the chunks are not offered to claims until heal asks again."""
     if verdicts:
-        transaction.run("record_verdicts", jobid=jobid, **rows.verdict_parameters(verdicts))
+        transaction.rows("record_verdicts", jobid=jobid, **rows.verdict_parameters(verdicts), block=block)
 
 
-def block(transaction: Transaction, jobid: JobId, verdicts: Sequence[Verdict]) -> None:
-    """For a no that the ledger cannot know."""
-    transaction.run(
-        "block", jobid=jobid, dataids=[one.dataid for one in verdicts], codes=[one.code for one in verdicts]
-    )
-
-
-def settle(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> None:
+def evaluate(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> None:
     """Ask the ledger's questions again, and keep the answers."""
     if dataids:
-        transaction.rows("settle", jobid=jobid, dataids=list(dataids))
+        transaction.rows("evaluate", jobid=jobid, dataids=list(dataids))
 
 
-def give_way(transaction: Transaction) -> None:
-    """Do not wait long for what someone else holds: begin anew instead, before Postgres sees a deadlock."""
-    transaction.rows("give_way")
-
-
-def take_next(transaction: Transaction, jobid: JobId, count: int, run_id: RunId | None, *, with_files: bool) -> Taken:
-    """The next chunks. Where there are files to look at, InputsHaveFiles unless it is said that they will be."""
-    most = min(count, _MOST_AT_ONCE)
-    taken = transaction.value("claim_next", jobid=jobid, count=most, run_id=run_id, with_files=with_files)
-    return _taken(jobid, run_id, taken)
+def open_days(transaction: Transaction) -> bool:
+    """Is there a new day of `today`?"""
+    return bool(transaction.value("open_days"))
 
 
 def runnable(transaction: Transaction, jobid: JobId, count: int) -> list[DataId]:
@@ -89,50 +91,107 @@ def runnable(transaction: Transaction, jobid: JobId, count: int) -> list[DataId]
     return [DataId(row["dataid"]) for row in transaction.rows("runnable_chunks", jobid=jobid, count=count)]
 
 
-def take_named(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId], run_id: RunId | None) -> Taken:
-    """Those of these chunks that are runnable with five yes."""
-    transaction.rows("lock_runnable", jobid=jobid, dataids=list(dataids))
-    return _taken(jobid, run_id, transaction.value("claim_named", jobid=jobid, dataids=list(dataids), run_id=run_id))
+def next_candidates(transaction: Transaction, jobid: JobId, count: int) -> list[Candidate]:
+    return _candidates(transaction.value("next_candidates", jobid=jobid, count=count))
 
 
-def _taken(jobid: JobId, run_id: RunId | None, said: str | None) -> Taken:
-    if said is None:
-        return Taken(claims=[], have_files=False)
-    taken: dict[str, Any] = json.loads(said)
-    return Taken(claims=rows.claims(jobid, run_id, taken), have_files=taken["have_files"])
+def named_candidates(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> list[Candidate]:
+    return _candidates(transaction.value("named_candidates", jobid=jobid, dataids=list(dataids)))
+
+
+def _candidates(answer: str) -> list[Candidate]:
+    parsed = json.loads(answer)
+    manifests = {stored["manifest_id"]: rows.manifest(stored) for stored in parsed["manifests"]}
+    return [
+        Candidate(
+            dataid=DataId(chunk["dataid"]),
+            evidence=json.dumps(chunk["inputs"]),
+            manifests=tuple(manifests[pin["manifest_id"]] for pin in chunk["inputs"] if pin["manifest_id"] is not None),
+        )
+        for chunk in parsed["chunks"]
+    ]
+
+
+def claim(
+    transaction: Transaction,
+    jobid: JobId,
+    candidates: Sequence[Candidate],
+    *,
+    count: int,
+    run_id: RunId | None,
+    named: Sequence[DataId] | None = None,
+) -> Taken | None:
+    """Take candidates whose evidence still stands, at most `count`. None: there is no such Job.
+
+    `named`: chunks that were asked for by name; those that are not taken come back with their answers.
+    """
+    evidence = {candidate.dataid: candidate.evidence for candidate in candidates}
+    dataids = list(evidence) if named is None else list(named)
+    answer = transaction.value(
+        "claim",
+        jobid=jobid,
+        dataids=dataids,
+        inputs=[evidence.get(dataid) for dataid in dataids],
+        count=count,
+        run_id=run_id,
+        named=named is not None,
+    )
+    if answer is None:
+        return None
+    taken = json.loads(answer)
+    manifests = {manifest.manifest_id: manifest for candidate in candidates for manifest in candidate.manifests}
+    return Taken(
+        claims=rows.claims(jobid, run_id, taken, manifests),
+        refused=[rows.verdict(jobid, row) for row in taken["refused"]],
+        free=taken["free"],
+        is_paused=taken["paused"],
+    )
+
+
+def force(transaction: Transaction, jobid: JobId, dataid: DataId, run_id: RunId | None, reason: str) -> Claim | None:
+    """None: no output can be claimed."""
+    answer = transaction.value("force", jobid=jobid, dataid=dataid, run_id=run_id, reason=reason)
+    if answer is None:
+        return None
+    taken = json.loads(answer)
+    pinned = [pin["manifest_id"] for pin in taken["inputs"][0] if pin["manifest_id"] is not None]
+    found = {manifest.manifest_id: manifest for manifest in manifests(transaction, pinned)}
+    (claim,) = rows.claims(jobid, run_id, taken, found)
+    return claim
 
 
 def renew(transaction: Transaction, claims: Sequence[Claim]) -> dict[ClaimId, datetime]:
-    leases = [one.lease for one in claims for _ in one.outputs]
-    found = transaction.rows("renew", **rows.fences(claims), leases=leases)
-    return {ClaimId(row["claim_id"]): row["lease_until"] for row in found}
+    leases = [claim.lease for claim in claims for _ in claim.outputs]
+    renewed = transaction.rows("renew", **rows.fences(claims), leases=leases)
+    return {ClaimId(row["claim_id"]): row["lease_until"] for row in renewed}
 
 
 def publish(
-    transaction: Transaction, made: Sequence[tuple[Claim, Mapping[DatasetId, NewManifest]]]
+    transaction: Transaction, staged: Sequence[tuple[Claim, Mapping[DatasetId, NewManifest]]]
 ) -> tuple[list[Publication], list[Refusal]]:
     """What was published and what was refused; a claim that was not held is in neither."""
     outputs = [
         {"datasetid": output, "jobid": claim.jobid, "dataid": claim.dataid, "claim_id": claim.claim_id}
         | manifests[output].to_json()
-        for claim, manifests in made
+        for claim, manifests in staged
         for output in claim.outputs
     ]
-    said = json.loads(transaction.value("publish", outputs=json.dumps(outputs)))
-    versions = zip(said["claim_ids"], said["datasetids"], said["manifest_ids"], said["versions"], strict=True)
+    answer: dict[str, Any] = json.loads(transaction.value("publish", outputs=json.dumps(outputs)))
+    columns = (answer[name] for name in ("claim_ids", "datasetids", "manifest_ids", "versions"))
     publications = [
         Publication(claim_id=claim_id, datasetid=datasetid, manifest_id=manifest_id, version=version)
-        for claim_id, datasetid, manifest_id, version in versions
+        for claim_id, datasetid, manifest_id, version in zip(*columns, strict=True)
     ]
-    return publications, [Refusal(**one) for one in said["refused"]]
+    return publications, [Refusal(**refusal) for refusal in answer["refused"]]
 
 
 def published_by(transaction: Transaction, claims: Sequence[Claim]) -> list[Publication]:
+    """What these claims have published."""
     fences = rows.fences(claims)
-    found = transaction.rows(
+    published = transaction.rows(
         "published_by", datasetids=fences["datasetids"], dataids=fences["dataids"], claim_ids=fences["claim_ids"]
     )
-    return [Publication(**row) for row in found]
+    return [Publication(**row) for row in published]
 
 
 def release(
@@ -141,9 +200,14 @@ def release(
     outcome: Literal["failed", "abandoned", "unbegun"],
     reasons: Sequence[str],
 ) -> set[ClaimId]:
-    texts = [reason for one, reason in zip(claims, reasons, strict=True) for _ in one.outputs]
-    found = transaction.rows(f"release_{outcome}", **rows.fences(claims), reasons=texts)
-    return {ClaimId(row["claim_id"]) for row in found}
+    texts = [reason for claim, reason in zip(claims, reasons, strict=True) for _ in claim.outputs]
+    released = transaction.rows(f"release_{outcome}", **rows.fences(claims), reasons=texts)
+    return {ClaimId(row["claim_id"]) for row in released}
+
+
+def release_run(transaction: Transaction, run_id: RunId, reason: str) -> int:
+    """Abandon all that a dead run holds; the number of chunks."""
+    return len(transaction.rows("release_run", run_id=run_id, reason=reason))
 
 
 def manifests(transaction: Transaction, manifest_ids: Iterable[ManifestId]) -> list[Manifest]:

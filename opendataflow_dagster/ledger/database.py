@@ -22,7 +22,6 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ..model.errors import (
     ForbiddenTransition,
-    InputsHaveFiles,
     InvalidDefinition,
     InvalidInput,
     InvalidName,
@@ -33,6 +32,7 @@ from ..model.errors import (
     StaleAnswers,
 )
 from ..model.ids import is_storable
+from .schema_files import RELEASE_0_1_0, wanted
 from .sql import sql
 
 Row: TypeAlias = DictRow
@@ -42,7 +42,6 @@ Found = TypeVar("Found")
 _FORBIDDEN_TRANSITION = "DF001"
 _CYCLE = "DF002"
 _STALE_ANSWERS = "DF003"
-_INPUTS_HAVE_FILES = "DF004"
 
 # A network that swallows everything does not say so, and would hold up leases and heartbeats for many minutes: a
 # connection ends after half a minute without an answer of the other machine. The URL may say otherwise.
@@ -50,7 +49,10 @@ _GIVE_UP = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count":
 
 
 class Connection(psycopg.Connection[DictRow]):
-    """With cursors that are used again and again: making one costs a third of a short statement."""
+    """Reuses its cursors: creating one costs a third of a short statement."""
+
+    #: The schema was found to be the one that this version needs.
+    is_verified = False
 
     @cached_property
     def rows(self) -> psycopg.Cursor[DictRow]:
@@ -118,9 +120,6 @@ class Ledger:
                 raise InvalidInput(_unstorable(what))
         #: What the history says of changes that have no reason of their own.
         self._reason = reason
-        #: Jobs whose inputs have files, which a claim must look at before its transaction ends. Only a memory, to
-        #: save the others a round trip.
-        self.jobs_with_files: set[str] = set()
         self._url = url
         self._server = _server_of(url)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
@@ -158,10 +157,12 @@ class Ledger:
         self.close()
 
     @contextmanager
-    def transaction(self, *, actor: str | None = None, reason: str | None = None) -> Iterator[Transaction]:
-        """All of the block or nothing. `actor` is who the history names, when it is not this ledger's; `reason` is
-        what it says of changes that have none of their own."""
-        with self._connection() as connection, connection.transaction():
+    def transaction(
+        self, *, actor: str | None = None, reason: str | None = None, any_schema: bool = False
+    ) -> Iterator[Transaction]:
+        """All of the block or nothing. `actor` is whom the history names instead of this ledger's actor; `reason` is
+        the reason of changes that have none. `any_schema` is for the installer: the schema may be absent or old."""
+        with self._connection(any_schema=any_schema) as connection, connection.transaction():
             if actor is not None or reason:
                 Transaction(connection).rows("act_as", actor=actor or self.actor, reason=reason or self._reason)
             yield Transaction(connection)
@@ -177,9 +178,11 @@ class Ledger:
                 yield Transaction(connection)
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
+    def _connection(self, *, any_schema: bool = False) -> Iterator[Connection]:
         try:
             with self._rehearsed() if self.rehearsal else self._pooled() as connection:
+                if not (any_schema or connection.is_verified):
+                    self._verify(connection)
                 yield connection
         except PoolTimeout:
             raise self._why_no_connection() from None
@@ -218,14 +221,38 @@ class Ledger:
             f"try again, or give the Ledger more connections"
         )
 
+    def _verify(self, connection: Connection) -> None:
+        """Before a verb touches anything: is the schema the one that this version needs?"""
+        rows = connection.rows.execute(sql("recorded_migrations")).fetchall()
+        recorded = {row["name"]: row["checksum"] for row in rows}
+        if newer := sorted(set(recorded) - set(wanted()) - set(RELEASE_0_1_0)):
+            raise SchemaMismatch(
+                f"the schema of {self._server} is newer than this version (it has {', '.join(newer)}); "
+                f"upgrade opendataflow-dagster"
+            )
+        if recorded != wanted():
+            raise SchemaMismatch(
+                f"the schema of {self._server} is not the one that this version needs; run: odf schema install"
+            )
+        connection.is_verified = True
+
     def _configure(self, connection: Connection) -> None:
         # One plan for each statement, by index: planning a claim costs more than running it, and a plan that was made
-        # while the tables were empty must not read them all later.
-        connection.execute("set plan_cache_mode = force_generic_plan")
-        connection.execute("set enable_seqscan = off")
+        # while the tables were empty must not read them all later. The rest protects us from settings of the role or
+        # the database.
+        settings = {
+            "plan_cache_mode": "force_generic_plan",
+            "enable_seqscan": "off",
+            "default_transaction_isolation": "read committed",
+            "datestyle": "ISO, MDY",
+            "intervalstyle": "postgres",
+            "search_path": "pg_catalog",
+            "dataflow.actor": self.actor,
+            "dataflow.reason": self._reason,
+        }
         connection.execute(
-            "select set_config('dataflow.actor', %s, false), set_config('dataflow.reason', %s, false)",
-            (self.actor, self._reason),
+            "select set_config(s.name, s.value, false) from unnest(%s::text[], %s::text[]) as s(name, value)",
+            (list(settings), list(settings.values())),
         )
 
     def _in_our_words(self, error: psycopg.Error) -> OpenDataFlowError:
@@ -236,8 +263,6 @@ class Ledger:
             return ForbiddenTransition(f"{said}{hint}")
         if error.sqlstate == _STALE_ANSWERS:
             return StaleAnswers(json.loads(error.diag.message_detail or "[]"))
-        if error.sqlstate == _INPUTS_HAVE_FILES:
-            return InputsHaveFiles(said)
         if error.sqlstate == _CYCLE:
             return InvalidDefinition(f"{said}{hint}")
         if isinstance(error, errors.UniqueViolation) and constraint == "one_producer_per_dataset":

@@ -1,11 +1,11 @@
-"""The embedded Postgres: one real server per ODF_HOME, started on first use and shared by every process.
+"""The embedded Postgres: one real server for each ODF_HOME, started on first use and shared by all processes.
 
-    start   attach when it answers; otherwise, alone (postgres.lock): launch while no process of it lives,
-            wait while one does, until it answers
-    stop    a fast shutdown, until the last process is gone
+    start   attach if the server accepts connections; otherwise, under the lock postgres.lock: launch it if none of its
+            processes is alive, and wait until it accepts connections
+    stop    a fast shutdown, and wait until the last process has ended
 
-It outlives its starter. `embedded_files` says how we know that it lives, `embedded_user` as whom it runs,
-`embedded_cluster` how its data folder is made, `embedded_process` which processes are its own.
+The server outlives the process that started it. `embedded_files` knows whether it is alive, `embedded_user` as which
+user it runs, `embedded_cluster` how its data folder is created, and `embedded_process` which processes belong to it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import assert_never
 from urllib.parse import quote
 
-from opendataflow_dagster.model.errors import EmbeddedPostgresError
-
-from .embedded_cluster import INITDB_SECONDS, ROLE, make_data_folder, program, refuse_a_foreign_folder, version_of
+from ..model.errors import EmbeddedPostgresError
+from .embedded_cluster import INITDB_SECONDS, ROLE, create_data_folder, program, refuse_a_foreign_folder, version_of
 from .embedded_files import POLL_SECONDS, HomeFiles
 from .embedded_process import (
     Postmaster,
@@ -34,28 +33,28 @@ from .embedded_process import (
     launch_postmaster,
 )
 from .embedded_user import ServerUser, server_user
-from .reach import LOOPBACK, Outcome, Reach, create_database, reach_loopback
+from .reach import LOOPBACK, Access, Reach, create_database, reach_loopback
 
 DATABASE = "opendataflow"
 
-#: A postmaster that lives may be replaying the log after a crash: minutes, not seconds.
+#: A live postmaster may be replaying the WAL after a crash, which takes minutes.
 START_SECONDS = 300
-#: Processes without a postmaster are told to end, and have no reason to stay.
+#: Processes that outlived their postmaster are told to quit, and do so quickly.
 LEFTOVER_SECONDS = 30
 STOP_SECONDS = 60
-#: Longer than any holder's own patience.
+#: Longer than any holder's own time limit.
 LOCK_SECONDS = INITDB_SECONDS + START_SECONDS + LEFTOVER_SECONDS
 
 PORT_TAKEN = "Address already in use"
 STILL_IN_USE = "pre-existing shared memory block"
 READY_LINE = "ready to accept connections"
-TOLD_TO_CLIENTS = "the database system is "
+CLIENT_MESSAGE = "the database system is "
 LAUNCHES_WITHOUT_A_REASON = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedStatus:
-    """`running` says that the server is there; `problem` why it is of no use all the same."""
+    """A server can be running and still have a problem that makes it unusable."""
 
     running: bool
     pid: int | None
@@ -68,16 +67,16 @@ class EmbeddedStatus:
 
 class EmbeddedPostgres:
     def __init__(self, home: Path) -> None:
-        # One spelling for one home: the lock, the messages and `ps` agree whatever the caller wrote.
+        # One spelling of the path for the lock, the messages and `ps`, however the caller wrote it.
         self._files = HomeFiles(home=home.expanduser().resolve())
 
     def start(self) -> str:
-        with self._explained():
+        with self._os_errors_explained():
             refuse_a_foreign_folder(self._files.data)
             return self._attach() or self._start_alone()
 
     def url(self) -> str:
-        with self._explained():
+        with self._os_errors_explained():
             postmaster = find_postmaster(self._files.data)
             if postmaster is None:
                 raise EmbeddedPostgresError(
@@ -86,16 +85,16 @@ class EmbeddedPostgres:
             return self._url(postmaster)
 
     def stop(self) -> bool:
-        """True when there was something to stop."""
-        with self._explained():
-            if not self._files.a_server_process_lives():
+        """Whether there was something to stop."""
+        with self._os_errors_explained():
+            if not self._files.is_server_alive():
                 return False
             with self._files.start_locked(LOCK_SECONDS):
                 self._end_every_process()
             return True
 
     def status(self) -> EmbeddedStatus:
-        with self._explained():
+        with self._os_errors_explained():
             postmaster = find_postmaster(self._files.data)
             version, problem = version_of(self._files.data), None
             try:
@@ -116,44 +115,44 @@ class EmbeddedPostgres:
             )
 
     def _attach(self) -> str | None:
-        """The url when the server lets us in; None when it is not (yet) there."""
+        """The URL if the server accepts us; None if it is not up (yet)."""
         postmaster = find_postmaster(self._files.data)
         if postmaster is None or not postmaster.ready:
             return None
         reach = self._reach(postmaster)
-        match reach.outcome:
-            case Outcome.READY:
+        match reach.access:
+            case Access.READY:
                 return self._url(postmaster)
-            case Outcome.SILENT:
+            case Access.SILENT:
                 return None
-            case Outcome.NO_DATABASE:
+            case Access.NO_DATABASE:
                 password = self._files.read_password()
-                made = create_database(port=postmaster.port, user=ROLE, password=password, database=DATABASE)
-                if made.outcome is Outcome.READY:
+                created = create_database(port=postmaster.port, user=ROLE, password=password, database=DATABASE)
+                if created.is_ready:
                     return self._url(postmaster)
                 if find_postmaster(self._files.data) is None:
-                    return None  # killed meanwhile
+                    return None  # it was killed in the meantime
                 raise EmbeddedPostgresError(
-                    f"the embedded Postgres cannot create its database {DATABASE}: {made.reason}; "
-                    f"read {self._files.log}, remove the cause and try again"
+                    f"the embedded Postgres cannot create its database {DATABASE}: {created.reason}; "
+                    f"read {self._files.log}, fix the cause and try again"
                 )
-            case Outcome.WRONG_PASSWORD:
+            case Access.WRONG_PASSWORD:
                 raise EmbeddedPostgresError(
-                    f"the embedded Postgres refuses the password in {self._files.password}; put back the one "
-                    f"that it was made with, or stop it (`odf db stop`) and move {self._files.data} away "
-                    f"to begin with an empty database"
+                    f"the embedded Postgres rejects the password in {self._files.password}; restore the original one, "
+                    f"or stop the server (`odf db stop`) and move {self._files.data} away to start with an empty "
+                    f"database"
                 )
             case _:
-                assert_never(reach.outcome)
+                assert_never(reach.access)
 
     def _start_alone(self) -> str:
         user = server_user(self._files.home, self._files.data)
         self._files.make_home(user.gid)
         with self._files.start_locked(LOCK_SECONDS):
             refuse_a_foreign_folder(self._files.data)
-            # Another starter may have made the data folder, and so have chosen the user, while we waited.
+            # While we waited, another starter may have created the data folder, and so chosen the user.
             user = server_user(self._files.home, self._files.data)
-            launches: list[int] = []  # where the log of each begins
+            launches: list[int] = []  # the offset in the log where each begins
             began, port = time.monotonic(), last_port(self._files.data)
             while (url := self._attach()) is None:
                 alive_lock = self._files.take_alive_lock()
@@ -166,17 +165,17 @@ class EmbeddedPostgres:
                     finally:
                         os.close(alive_lock)
                     if len(launches) == 1:
-                        began = time.monotonic()  # initdb has its own patience
+                        began = time.monotonic()  # initdb has a time limit of its own
                 self._wait(began, START_SECONDS)
             return url
 
     def _launch(self, user: ServerUser, port: int, alive_lock: int) -> int:
-        """Where the log of this launch begins."""
+        """Returns the offset in the log where this launch begins."""
         self._files.sweep()
         user = user.passing(self._files.home, program("postgres"))
         if version_of(self._files.data) is None:
-            make_data_folder(self._files, user)
-        self._files.read_password()  # without it the server would run and let nobody in
+            create_data_folder(self._files, user)
+        self._files.read_password()  # without it the server would run and accept nobody
         log = self._files.open_log()
         try:
             begins = os.fstat(log).st_size
@@ -186,7 +185,7 @@ class EmbeddedPostgres:
         return begins
 
     def _port_after_failure(self, launches: list[int], port: int | None) -> int | None:
-        """The port for the next launch, when one more can help."""
+        """The port for another launch. Raises if the log shows that another cannot help."""
         with self._files.log.open("rb") as log:
             log.seek(launches[-1])
             lines = log.read().decode(errors="replace").strip().splitlines()
@@ -195,24 +194,23 @@ class EmbeddedPostgres:
         if any(STILL_IN_USE in line for line in lines):
             return port
         killed_later = any(READY_LINE in line for line in lines)
-        grave = [] if killed_later else [part for line in lines for part in re.findall(r"(?:FATAL|PANIC): +(.*)", line)]
-        reasons = [reason for reason in grave if not reason.startswith(TOLD_TO_CLIENTS)]
+        fatal = [] if killed_later else [part for line in lines for part in re.findall(r"(?:FATAL|PANIC): +(.*)", line)]
+        reasons = [reason for reason in fatal if not reason.startswith(CLIENT_MESSAGE)]
         if not reasons and len(launches) < LAUNCHES_WITHOUT_A_REASON:
-            return port  # a server that was killed gives no reason
+            return port  # a killed server logs no reason
         reasons = reasons or lines[-1:]
         raise EmbeddedPostgresError(
-            f"the embedded Postgres in {self._files.data} ended while it was starting: "
-            f"{'; '.join(reasons) or 'it gave no reason'}; read {self._files.log}, remove the cause "
-            f"and try again"
+            f"the embedded Postgres in {self._files.data} failed to start: {'; '.join(reasons) or 'no reason logged'}; "
+            f"read {self._files.log}, fix the cause and try again"
         )
 
     def _end_every_process(self) -> None:
-        began, told = time.monotonic(), None
-        while self._files.a_server_process_lives():
+        began, signalled = time.monotonic(), None
+        while self._files.is_server_alive():
             postmaster = find_postmaster(self._files.data)
-            if postmaster is not None and postmaster.pid != told:
+            if postmaster is not None and postmaster.pid != signalled:
                 end_postmaster(postmaster)
-                told = postmaster.pid
+                signalled = postmaster.pid
             self._wait(began, STOP_SECONDS)
 
     def _wait(self, began: float, seconds: float) -> None:
@@ -222,8 +220,8 @@ class EmbeddedPostgres:
                 end_orphans(self._files.data)
         if time.monotonic() - began > seconds:
             raise EmbeddedPostgresError(
-                f"the processes of the embedded Postgres in {self._files.data} did not come up or end within "
-                f"{seconds} seconds (another machine or container may run them); find them with "
+                f"the embedded Postgres in {self._files.data} did not start or stop within {seconds} seconds (its "
+                f"processes may run on another machine or in a container); find them with "
                 f"`fuser '{self._files.alive_lock}'`, read {self._files.log} and try again"
             )
         time.sleep(POLL_SECONDS)
@@ -237,12 +235,12 @@ class EmbeddedPostgres:
         return f"postgresql://{ROLE}:{password}@{LOOPBACK}:{postmaster.port}/{DATABASE}"
 
     @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _os_errors_explained(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise EmbeddedPostgresError(
                 f"the embedded Postgres in {self._files.home} cannot be used ({error.strerror}: "
-                f"{error.filename or 'no file named'}); give this user access to it, free space on its disk, "
+                f"{error.filename or 'no file named'}); grant this user access, free disk space, "
                 f"or set ODF_HOME to another folder"
             ) from error

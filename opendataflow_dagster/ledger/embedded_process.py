@@ -1,7 +1,7 @@
-"""The server's processes: which are ours, which port is in force, how one is launched and ended.
+"""The server's processes: finding, launching and ending them, and their port.
 
-A process is ours when it bears the name of the data folder's inode (`cluster_name`). Unlike the pid it is
-never reused while the folder exists, and unlike the path it is right for a folder that was moved or copied.
+A process is ours if its `cluster_name` is that of the data folder, which contains the folder's inode. Unlike a pid, an
+inode is not reused while the folder exists; unlike a path, it stays right for a folder that was moved or copied.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Postmaster:
 
 
 def find_postmaster(data: Path) -> Postmaster | None:
-    """The living postmaster of this data folder, as it describes itself in postmaster.pid."""
+    """The live postmaster of this data folder, as described in postmaster.pid."""
     postmaster = _read_pid_file(data)
     return postmaster if postmaster and _is_postmaster_of(postmaster.pid, data) else None
 
@@ -44,20 +44,20 @@ def launch_postmaster(files: HomeFiles, user: ServerUser, *, port: int, log: int
         "password_encryption": "scram-sha-256",
         "lc_messages": "C",
     }
-    # On the command line they outrank postgresql.conf and ALTER SYSTEM.
+    # On the command line they override postgresql.conf and ALTER SYSTEM.
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-    _remove_pid_file_of_a_stranger(files.data)
+    _remove_foreign_pid_file(files.data)
     user.launch([str(program("postgres")), "-D", str(files.data), *options], log=log, inherited=alive_lock)
 
 
 def end_postmaster(postmaster: Postmaster) -> None:
-    """A fast shutdown: clients are sent away, their transactions rolled back, a checkpoint is written."""
+    """A fast shutdown: clients are disconnected, their transactions rolled back, and a checkpoint is written."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(postmaster.pid, signal.SIGINT)
 
 
 def end_orphans(data: Path) -> None:
-    """Backends that outlived a killed postmaster; one in a long query would keep the data folder busy."""
+    """End backends that outlived a killed postmaster; one in a long query would keep the data folder in use."""
     title = f"postgres: {cluster_name(data)}: ".encode()
     for folder in PROC.glob("[0-9]*"):
         if b"".join(_arguments(int(folder.name))[:1]).startswith(title):
@@ -73,10 +73,10 @@ def cluster_name(data: Path) -> str:
 
 
 def last_port(data: Path) -> int | None:
-    """The port of the last run, from Postgres's own record, so that urls stay valid over a restart."""
+    """The port of the last run, from Postgres's own record, so that URLs stay valid after a restart."""
     with contextlib.suppress(FileNotFoundError):
-        if found := re.search(r'"port=(\d+)"', (data / "postmaster.opts").read_text()):
-            return int(found[1])
+        if port := re.search(r'"port=(\d+)"', (data / "postmaster.opts").read_text()):
+            return int(port[1])
     return None
 
 
@@ -92,24 +92,24 @@ def _read_pid_file(data: Path) -> Postmaster | None:
         lines = (data / "postmaster.pid").read_text().splitlines()
         return Postmaster(pid=int(lines[0]), port=int(lines[3]), ready=lines[7].strip() == "ready")
     except (FileNotFoundError, NotADirectoryError, ValueError, IndexError):
-        return None  # not there, or not yet written to its end
+        return None  # missing or incomplete
 
 
-def _remove_pid_file_of_a_stranger(data: Path) -> None:
-    """Postgres takes any living process with the pid of its old file for itself, and would refuse to start.
+def _remove_foreign_pid_file(data: Path) -> None:
+    """Postgres refuses to start if any process has the pid in an old file, even an unrelated one.
 
-    A dead pid is left for Postgres to judge, and so is a living postmaster of this very folder.
+    A dead pid, and a live postmaster of this folder, are left for Postgres to handle.
     """
     file = data / "postmaster.pid"
     with contextlib.suppress(FileNotFoundError, ValueError, IndexError):
         pid = int(file.read_text().splitlines()[0])
-        if _is_there(pid) and not _is_postmaster_of(pid, data):
+        if _exists(pid) and not _is_postmaster_of(pid, data):
             file.unlink()
 
 
 def _is_postmaster_of(pid: int, data: Path) -> bool:
     if not PROC.joinpath("self").exists():
-        return _is_there(pid)  # no /proc (macOS): the pid file's word is the best there is
+        return _exists(pid)  # no /proc (macOS): only the pid file is left
     return f"cluster_name={cluster_name(data)}".encode() in _arguments(pid)
 
 
@@ -120,7 +120,7 @@ def _arguments(pid: int) -> list[bytes]:
         return []
 
 
-def _is_there(pid: int) -> bool:
+def _exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

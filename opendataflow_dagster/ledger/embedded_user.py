@@ -1,8 +1,8 @@
-"""As whom the server runs. Postgres refuses root, so root hands it to a user who owns nothing else.
+"""The user that the server runs as. Postgres refuses to run as root, so root uses a user who owns nothing else.
 
-That user must reach the data folder and the binaries. We never open a folder that we did not make; where a
-parent is closed to that user (ODF_HOME or the virtual environment under /root), the server's processes keep
-the one capability that lets them pass, and no other.
+That user must reach the data folder and the binaries. We do not change the mode of folders that we did not create; if a
+parent is closed to the user (ODF_HOME or the virtual environment under /root), the server's processes keep the one
+capability that lets them pass, and no other.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from opendataflow_dagster.model.errors import EmbeddedPostgresError
+from ..model.errors import EmbeddedPostgresError
 
 DEDICATED_USER = "odf-postgres"
 LAST_RESORT_USER = "nobody"
 
-#: From the weakest: pass folders and read; then also execute files that root installed with umask 077.
+#: The weakest first: traverse folders and read; then also execute files that root installed with umask 077.
 CAPABILITIES = ("dac_read_search", "dac_override")
 
-#: The starter's environment may hold secrets and PG* settings: neither is for a server that outlives it.
+#: The environment of the starter may contain secrets and PG* settings, which the server must not inherit.
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerUser:
-    """`uid` and `gid` are None when the server runs as we do."""
+    """`uid` and `gid` are None if the server runs as the current user."""
 
     uid: int | None = None
     gid: int | None = None
@@ -62,14 +62,14 @@ class ServerUser:
             ) from None
 
     def launch(self, command: Sequence[str], *, log: int, inherited: int) -> None:
-        """Start it and let go: the shell ends at once, so the server is never our child nor our zombie."""
+        """Start it in the background: the shell exits at once, so the server is neither our child nor our zombie."""
         uid, gid, groups = self._popen_identity()
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *self._setpriv(), *command],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            check=False,  # what went wrong is in the log, and nothing holds the lock that was handed over
+            check=False,  # a failure is in the log, and nothing holds the inherited lock
             cwd="/",
             env=ENVIRONMENT,
             pass_fds=(inherited,),
@@ -80,20 +80,19 @@ class ServerUser:
         )
 
     def passing(self, home: Path, program: Path) -> ServerUser:
-        """This user with the weakest right that lets it enter `home` and run `program`."""
+        """This user with the weakest capability that lets it enter `home` and run `program`."""
         if self.uid is None:
             return self
-        rights = (None, *CAPABILITIES) if shutil.which("setpriv", path=os.defpath) else (None,)
-        for right in rights:
-            candidate = ServerUser(uid=self.uid, gid=self.gid, capability=right)
+        capabilities = (None, *CAPABILITIES) if shutil.which("setpriv", path=os.defpath) else (None,)
+        for capability in capabilities:
+            candidate = ServerUser(uid=self.uid, gid=self.gid, capability=capability)
             attempt = ["/bin/sh", "-c", 'cd "$1" && exec "$2" --version', "sh", str(home), str(program)]
             with Path(os.devnull).open("rb") as nothing:
                 if candidate.run(attempt, stdin=nothing, seconds=30).returncode == 0:
                     return candidate
         raise EmbeddedPostgresError(
-            f"root runs the embedded Postgres as user id {self.uid}, who cannot enter {home} "
-            f"or run {program}; put ODF_HOME and the virtual environment where that user can, "
-            f"or set ODF_DATABASE_URL"
+            f"the embedded Postgres runs as user id {self.uid}, who cannot enter {home} or run {program}; "
+            f"move ODF_HOME and the virtual environment where that user has access, or set ODF_DATABASE_URL"
         )
 
     def _popen_identity(self) -> tuple[int | None, int | None, list[int] | None]:
@@ -111,20 +110,20 @@ class ServerUser:
             "--clear-groups",
             f"--inh-caps=-all,+{self.capability}",
             f"--ambient-caps=-all,+{self.capability}",
-            # access(2) sets capabilities aside without it, and Postgres asks access(2) about its own program.
+            # Without it access(2), which Postgres calls on its own program, ignores capabilities.
             "--securebits=+no_setuid_fixup",
             "--no-new-privs",
         ]
 
 
 def server_user(home: Path, data: Path) -> ServerUser:
-    """The owner of the data; without data yet, of the home; for what is root's, the dedicated user."""
-    ours = os.geteuid()
+    """The owner of the data folder, or of the home if there is none yet; the dedicated user instead of root."""
+    current = os.geteuid()
     owner = next((folder.stat() for folder in (data, home) if folder.exists()), None)
-    if ours != 0:
-        if data.exists() and owner is not None and owner.st_uid != ours:
+    if current != 0:
+        if data.exists() and owner is not None and owner.st_uid != current:
             raise EmbeddedPostgresError(
-                f"the data folder {data} belongs to user id {owner.st_uid}, not to you ({ours}); "
+                f"the data folder {data} belongs to user id {owner.st_uid}, not to you ({current}); "
                 f"run as that user, or set ODF_HOME to a folder of your own"
             )
         return ServerUser()
@@ -133,8 +132,8 @@ def server_user(home: Path, data: Path) -> ServerUser:
     dedicated = _dedicated_user()
     if data.exists() and any(data.iterdir()):
         raise EmbeddedPostgresError(
-            f"the data folder {data} belongs to root, as whom Postgres refuses to run; "
-            f"give it away with `chown -R {dedicated.pw_name} '{data}'` and try again"
+            f"the data folder {data} belongs to root, and Postgres refuses to run as root; "
+            f"change its owner with `chown -R {dedicated.pw_name} '{data}'` and try again"
         )
     return ServerUser(uid=dedicated.pw_uid, gid=dedicated.pw_gid)
 
@@ -144,7 +143,7 @@ def _dedicated_user() -> pwd.struct_passwd:
         return pwd.getpwnam(DEDICATED_USER)
     if useradd := shutil.which("useradd", path=f"{os.defpath}:/usr/sbin:/sbin"):
         new = [useradd, "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
-        # Its failure (read-only /etc, another starter was first) shows in the next line.
+        # If it fails (read-only /etc, or another starter was first), the next lookup shows it.
         subprocess.run([*new, "--shell", "/usr/sbin/nologin", DEDICATED_USER], capture_output=True, check=False)
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(DEDICATED_USER)

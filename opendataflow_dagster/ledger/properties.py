@@ -1,6 +1,6 @@
-"""`dataflow.properties` of an upstream installation: which database is its ledger.
+"""The database of an upstream installation, from its `dataflow.properties`.
 
-Found as upstream's programs find it, in the current folder; or anywhere, named by ODF_PROPERTIES.
+The file is in the current folder, where upstream looks for it, or where ODF_PROPERTIES says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VARIABLE: Final = "ODF_PROPERTIES"
 FILE_NAME: Final = "dataflow.properties"
 
 _JDBC: Final = "jdbc:postgresql:"
-# Options of upstream's driver that libpq has, too; the others are about the driver itself.
+# The options of upstream's JDBC driver that libpq has, too.
 _OPTIONS: Final = {
     "sslmode": "sslmode",
     "sslrootcert": "sslrootcert",
@@ -36,47 +36,47 @@ def properties_file() -> Path | None:
 
 
 def url_of(path: Path) -> str:
-    """The database as a url, with its password: it is never part of an error."""
+    """With the password, so it never appears in an error."""
     import javaproperties
 
     try:
         with path.open("rb") as file:
-            found: dict[str, str] = javaproperties.load(file)
+            settings: dict[str, str] = javaproperties.load(file)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} cannot be read ({type(error).__name__}); correct it, or {VARIABLE}") from None
-    if (platform := found.get("platform", "postgres")) not in ("postgres", "postgresql"):
+    if (platform := settings.get("platform", "postgres")) not in ("postgres", "postgresql"):
         raise InvalidInput(
-            f"{path} is of platform {platform}, and the ledger needs a Postgres; copy its three tables into the schema "
-            f"dataflow of one, correct url and platform, and run: odf schema install"
+            f"{path} has platform {platform}, but the ledger needs Postgres; copy the three tables into the schema "
+            f"dataflow of a Postgres database, correct url and platform, and run: odf schema install"
         )
-    if (schema := found.get("schema", "dataflow")) != "dataflow":
+    if (schema := settings.get("schema", "dataflow")) != "dataflow":
         raise InvalidInput(
-            f"{path} names the schema {schema}, and the ledger's is dataflow; in psql: "
+            f"{path} has schema {schema}, but the ledger needs dataflow; in psql: "
             f'alter schema "{schema}" rename to dataflow; then correct the file'
         )
-    url = found.get("url", "")
+    url = settings.get("url", "")
     if not url.startswith(_JDBC):
-        raise InvalidInput(f"{path} has no url of a Postgres; write it as url=jdbc:postgresql://host:5432/database")
-    return _libpq_url(url.removeprefix(_JDBC), found.get("user"), _password(path, found))
+        raise InvalidInput(f"{path} has no Postgres url; use the form url=jdbc:postgresql://host:5432/database")
+    return _libpq_url(url.removeprefix(_JDBC), settings.get("user"), _password(path, settings))
 
 
-def _password(path: Path, found: dict[str, str]) -> str | None:
-    # Upstream's own format, and so not bound to anything; ours may be used by the name of the file.
-    encrypted = found.get("encrypted")
+def _password(path: Path, settings: dict[str, str]) -> str | None:
+    # In upstream's format it is bound to nothing; in ours, to the name of the file.
+    encrypted = settings.get("encrypted")
     if not encrypted:
-        return found.get("password")
+        return settings.get("password")
     phrase = passphrase()
     try:
         return decrypt(phrase, encrypted, path.name)
     except SecretUnreadable:
         raise SecretUnreadable(
-            f"the password that {path} has as `encrypted` does not fit the passphrase; correct the passphrase, or "
-            f"encrypt the password anew: odf secret encrypt --upstream"
+            f"{path}: the passphrase does not decrypt the password in `encrypted`; correct the passphrase, "
+            f"or encrypt the password again: odf secret encrypt --upstream"
         ) from None
 
 
 def _libpq_url(rest: str, user: str | None, password: str | None) -> str:
-    """`//host:port/database?options`, or the database alone, which is on this machine."""
+    """From `//host:port/database?options`, or from the name of a database on this machine."""
     address, _, query = rest.partition("?")
     host, _, database = address.removeprefix("//").partition("/") if address.startswith("//") else ("", "", address)
     given = dict(parse_qsl(query))

@@ -1,4 +1,4 @@
-"""How to start psql on a database: the program that comes with the embedded server, and its environment."""
+"""The psql that comes with the embedded server, and its environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from .embedded_cluster import program
 
 
 def psql(url: str) -> tuple[Path, dict[str, str]]:
-    """Everything goes through the environment: a password in an argument is seen by every user of the machine. libpq
-    itself says which variable a setting has, so that those for TLS come along."""
-    given = {one.envvar: one.val for one in Conninfo.parse(url.encode()) if one.val is not None and one.envvar}
-    return program("psql"), {**os.environ, **{name.decode(): value.decode() for name, value in given.items()}}
+    """The URL is passed in the environment, because every user of the machine can see arguments. libpq names the
+    variable of each setting, including those for TLS."""
+    settings = {
+        option.envvar.decode(): option.val.decode()
+        for option in Conninfo.parse(url.encode())
+        if option.val is not None and option.envvar
+    }
+    return program("psql"), {**os.environ, **settings}

@@ -1,4 +1,4 @@
-"""Is a Postgres there, and does it let us in? One real connection gives the answer; nothing here raises."""
+"""Whether a Postgres accepts our connection, found out with a real one. Nothing here raises."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 5
 
 
-class Outcome(Enum):
+class Access(Enum):
     READY = auto()
     WRONG_PASSWORD = auto()
     NO_DATABASE = auto()
@@ -23,18 +23,22 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    outcome: Outcome
+    access: Access
     version: str | None = None
+    #: Why not, or why it is of no use now. Never contains the password, nor a part of it.
     reason: str | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.access is Access.READY
 
 
 def reach_url(url: str) -> Reach:
-    """The reason never holds the password, nor a part of it."""
     try:
         password = conninfo_to_dict(url).get("password")
     except psycopg.Error:
-        # libpq quotes the piece it cannot read, and that piece may be the password.
-        return Reach(outcome=Outcome.SILENT, reason="libpq cannot read the url")
+        # libpq quotes the part that it cannot parse, which may be the password.
+        return Reach(access=Access.SILENT, reason="libpq cannot parse the URL")
     try:
         with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
             return _ready(connection)
@@ -53,7 +57,7 @@ def reach_loopback(*, port: int, user: str, password: str, database: str) -> Rea
 def create_database(*, port: int, user: str, password: str, database: str) -> Reach:
     try:
         with _loopback(port, user, password, "postgres") as connection:
-            # Two starters may both have seen that it is missing.
+            # Another starter may create it at the same time.
             with contextlib.suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
             return _ready(connection)
@@ -62,8 +66,8 @@ def create_database(*, port: int, user: str, password: str, database: str) -> Re
 
 
 def _loopback(port: int, user: str, password: str, database: str) -> psycopg.Connection:
-    """Every setting that a PG* variable could bend is given. `require_auth` makes the server prove that it
-    knows the password too, so a stranger on our port is neither believed nor told anything."""
+    """Sets everything that a PG* variable could change. With `require_auth` the server must prove that it knows the
+    password, so another server on our port is not trusted and learns nothing."""
     return psycopg.connect(
         host=LOOPBACK,
         hostaddr=LOOPBACK,
@@ -83,18 +87,18 @@ def _loopback(port: int, user: str, password: str, database: str) -> psycopg.Con
 
 def _ready(connection: psycopg.Connection) -> Reach:
     major, minor = divmod(connection.info.server_version, 10_000)
-    return Reach(outcome=Outcome.READY, version=f"{major}.{minor}")
+    return Reach(access=Access.READY, version=f"{major}.{minor}")
 
 
 def _refused(error: psycopg.Error, password: str) -> Reach:
-    """libpq gives no SQLSTATE for a refused connection, only the text; ours is English (lc_messages=C)."""
+    """libpq reports a refused connection without an SQLSTATE, only as text, in English (lc_messages=C)."""
     reason = " ".join(str(error).split())
     if password:
         reason = reason.replace(password, "***")
     if "too many clients" in reason or "remaining connection slots" in reason:
-        return Reach(outcome=Outcome.READY, reason=reason)
+        return Reach(access=Access.READY, reason=reason)
     if "password authentication failed" in reason:
-        return Reach(outcome=Outcome.WRONG_PASSWORD, reason=reason)
+        return Reach(access=Access.WRONG_PASSWORD, reason=reason)
     if "database" in reason and "does not exist" in reason:
-        return Reach(outcome=Outcome.NO_DATABASE, reason=reason)
-    return Reach(outcome=Outcome.SILENT, reason=reason)
+        return Reach(access=Access.NO_DATABASE, reason=reason)
+    return Reach(access=Access.SILENT, reason=reason)

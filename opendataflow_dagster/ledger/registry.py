@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
 
 from ..model.ids import DataId, DatasetId, JobId, RunId
 from ..model.job import Job
+from ..model.manifest import Manifest
+from . import rows
 from .database import Transaction
 
 
@@ -86,29 +91,62 @@ def job_items(transaction: Transaction, jobid: JobId) -> list[JobItem]:
     return [JobItem(**row) for row in transaction.rows("script_items", jobid=jobid)]
 
 
+def request(
+    transaction: Transaction,
+    job: Job,
+    dataids: Sequence[DataId],
+    *,
+    by: str,
+    requested: datetime | None,
+    run_id: RunId | None,
+    reason: str,
+) -> tuple[tuple[DataId, ...], dict[DataId, Manifest | None]]:
+    """The resubmitted chunks, and those that are READY with their version."""
+    answer = transaction.value(
+        "request",
+        jobid=job.jobid,
+        dataids=list(dataids),
+        requested=requested,
+        run_id=run_id,
+        reason=reason,
+        actor=by,
+        **_listed(job, dataids),
+    )
+    said = json.loads(answer)
+    ready = {
+        chunk["dataid"]: rows.manifest(chunk["manifest"]) if chunk["manifest"] else None for chunk in said["ready"]
+    }
+    return tuple(said["resubmitted"]), ready
+
+
 def plan_chunks(transaction: Transaction, job: Job, dataids: Sequence[DataId], run_id: RunId | None = None) -> int:
-    """Announce chunks with the input chunks they need; how many are new. `run_id`: who shall make them."""
+    """PENDING rows for the outputs of a Job, with the input chunks that each chunk needs; the number of new rows."""
+    planned: int = transaction.value(
+        "plan", jobid=job.jobid, dataids=list(dataids), run_id=run_id, **_listed(job, dataids)
+    )
+    return planned
+
+
+def announce_chunks(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> int:
+    """The same for a Job of which only the name is known: its inputs stay as they are listed."""
+    planned: int = transaction.value("plan", jobid=jobid, dataids=list(dataids), run_id=None, **_NOTHING_LISTED)
+    return planned
+
+
+_NOTHING_LISTED: Final[dict[str, list[str]]] = {
+    "listed_dataids": [],
+    "listed_datasetids": [],
+    "listed_input_dataids": [],
+}
+
+
+def _listed(job: Job, dataids: Sequence[DataId]) -> dict[str, list[str]]:
+    """The input chunks of each chunk, as far as a mapping lists them. '': it needs no chunk of that DataSet."""
     listed = [
         (dataid, datasetid, input_dataid)
         for dataid in dataids
         for datasetid, input_dataids in job.input_chunks(dataid).items()
-        # '' says that the chunk needs none of that DataSet.
         for input_dataid in (input_dataids or ("",))
     ]
-    if listed:
-        transaction.run(
-            "list_inputs",
-            jobid=job.jobid,
-            planned=list(dataids),
-            dataids=[one[0] for one in listed],
-            datasetids=[one[1] for one in listed],
-            input_dataids=[one[2] for one in listed],
-        )
-    return announce_chunks(transaction, job.jobid, dataids, run_id)
-
-
-def announce_chunks(
-    transaction: Transaction, jobid: JobId, dataids: Sequence[DataId], run_id: RunId | None = None
-) -> int:
-    """PENDING rows for the outputs of a Job; how many are new."""
-    return transaction.run("plan_chunks", jobid=jobid, dataids=list(dataids), run_id=run_id)
+    columns = zip(*listed, strict=True) if listed else ((), (), ())
+    return dict(zip(_NOTHING_LISTED, map(list, columns), strict=True))

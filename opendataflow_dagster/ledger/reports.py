@@ -1,4 +1,4 @@
-"""What an orchestrator must be told of chunks, and what it asks: what can run, what blocks, which runs are open."""
+"""What an orchestrator reads: what can run, what is blocked, its open runs, and the versions it has not reported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest
+from ..model.problems import Problem
 from ..model.verdict import Answer
 from . import rows
 from .database import Transaction
@@ -16,7 +17,7 @@ from .database import Transaction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Blocked:
-    """Chunks of a Job that do not run, and why: the code of a no, or a status that waits for a person."""
+    """Chunks of a Job that do not run, grouped by the code of the refusal or by a status that needs an operator."""
 
     jobid: JobId
     word: str
@@ -34,18 +35,18 @@ class OpenRun:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Silence:
     seconds: float
-    #: It has begun something that it has not ended.
+    #: The run is still open.
     works: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Published:
+class UnreportedVersion:
     """A version in the order of publication."""
 
     manifest: Manifest
-    #: Current, and the orchestrator does not know it.
+    #: Current, and not yet reported to the orchestrator.
     news: bool
-    #: Old enough that no transaction with an earlier number can still be open.
+    #: Old enough that no transaction with a lower number can still be open.
     settled: bool
 
 
@@ -60,8 +61,8 @@ class HowMade:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Foreign:
-    """A chunk that somebody made READY without a version."""
+class ForeignChunk:
+    """A chunk that a foreign client made READY, without a version."""
 
     key: ChunkKey
     jobid: JobId
@@ -73,15 +74,26 @@ class Foreign:
 
 
 def what_can_run(transaction: Transaction, jobids: Sequence[JobId], count: int) -> dict[JobId, dict[DataId, float]]:
-    """The next chunks of each Job, in order, and for how many seconds each has been able to run."""
-    found: dict[JobId, dict[DataId, float]] = {}
+    """The next chunks of each Job, in order, and how many seconds each has been runnable."""
+    waited: dict[JobId, dict[DataId, float]] = {}
     for row in transaction.rows("what_can_run", jobids=list(jobids), count=count):
-        found.setdefault(JobId(row["jobid"]), {})[DataId(row["dataid"])] = row["waited"]
-    return found
+        waited.setdefault(JobId(row["jobid"]), {})[DataId(row["dataid"])] = row["waited"]
+    return waited
 
 
 def what_blocks(transaction: Transaction, jobids: Sequence[JobId]) -> list[Blocked]:
-    return [Blocked(**row) for row in transaction.rows("what_blocks", jobids=list(jobids))]
+    return [
+        Blocked(
+            jobid=row["jobid"],
+            word=row["word"],
+            chunks=row["chunks"],
+            example=row["example"],
+            reason=row["reason"]
+            or "; ".join(str(Problem.from_json(problem)) for problem in row["problems"] or ())
+            or None,
+        )
+        for row in transaction.rows("what_blocks", jobids=list(jobids))
+    ]
 
 
 def open_runs(transaction: Transaction, jobids: Sequence[JobId]) -> list[OpenRun]:
@@ -89,9 +101,9 @@ def open_runs(transaction: Transaction, jobids: Sequence[JobId]) -> list[OpenRun
 
 
 def silence(transaction: Transaction, external_ids: Sequence[str]) -> dict[str, Silence]:
-    """How long nothing was heard of these runs of an orchestrator, as far as they have begun here."""
-    found = transaction.rows("silence", external_ids=list(external_ids))
-    return {row["external_id"]: Silence(seconds=row["seconds"], works=row["works"]) for row in found}
+    """Time since the last heartbeat of these runs of an orchestrator; runs that never began here are left out."""
+    silences = transaction.rows("silence", external_ids=list(external_ids))
+    return {row["external_id"]: Silence(seconds=row["seconds"], works=row["works"]) for row in silences}
 
 
 def runs_of(transaction: Transaction, external_id: str) -> list[RunId]:
@@ -100,21 +112,25 @@ def runs_of(transaction: Transaction, external_id: str) -> list[RunId]:
 
 def unreported(
     transaction: Transaction, orchestrator: str, *, after: int, grace: timedelta, count: int
-) -> list[Published]:
-    found = transaction.rows("unreported", orchestrator=orchestrator, after=after, grace=grace, count=count)
-    return [Published(manifest=rows.manifest(row), news=row["news"], settled=row["settled"]) for row in found]
+) -> list[UnreportedVersion]:
+    versions = transaction.rows("unreported", orchestrator=orchestrator, after=after, grace=grace, count=count)
+    return [
+        UnreportedVersion(manifest=rows.manifest(row), news=row["news"], settled=row["settled"]) for row in versions
+    ]
 
 
 def how_made(transaction: Transaction, manifest_ids: Sequence[ManifestId]) -> dict[ManifestId, HowMade]:
-    """Those of the versions that a claim has published."""
-    found = transaction.rows("how_made", manifest_ids=list(manifest_ids)) if manifest_ids else []
+    """Leaves out versions that no claim published."""
+    versions = transaction.rows("how_made", manifest_ids=list(manifest_ids)) if manifest_ids else []
     return {
-        row["manifest_id"]: HowMade(answers=rows.answers(row), attempt=row["attempt"], seconds=row["seconds"])
-        for row in found
+        row["manifest_id"]: HowMade(
+            answers=rows.verdict(row["jobid"], row).answers, attempt=row["attempt"], seconds=row["seconds"]
+        )
+        for row in versions
     }
 
 
-#: Before all others.
+#: A cursor before the first foreign chunk.
 NO_FOREIGN: Final = ("-infinity", "", "")
 
 
@@ -125,10 +141,10 @@ def unreported_foreign(
     after: tuple[str, str, str],
     grace: timedelta,
     count: int,
-) -> list[Foreign]:
-    """After a place: the time, the DataSet and the dataid of the last one."""
+) -> list[ForeignChunk]:
+    """`after` is the `place` of the last chunk read."""
     modified, datasetid, dataid = after
-    found = transaction.rows(
+    chunks = transaction.rows(
         "unreported_foreign",
         datasetids=list(datasetids),
         modified=modified,
@@ -138,12 +154,12 @@ def unreported_foreign(
         count=count,
     )
     return [
-        Foreign(
+        ForeignChunk(
             key=ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"])),
             jobid=JobId(row["jobid"]),
             modified=row["modified"],
         )
-        for row in found
+        for row in chunks
     ]
 
 
@@ -156,22 +172,28 @@ def forget(transaction: Transaction, orchestrator: str, upto: int) -> None:
 
 
 def versions_after(transaction: Transaction, after: int, count: int) -> list[tuple[Manifest, bool]]:
-    """In the order of publication; whether it is what readers get."""
-    found = transaction.rows("versions_after", after=after, count=count)
-    return [(rows.manifest(row), row["current"]) for row in found]
+    """In the order of publication; each with whether it is current."""
+    versions = transaction.rows("versions_after", after=after, count=count)
+    return [(rows.manifest(row), row["current"]) for row in versions]
 
 
 def current_versions(transaction: Transaction, datasetid: DatasetId) -> list[Manifest]:
-    """What readers of the DataSet get, chunk by chunk."""
+    """The version of each chunk that readers get."""
     return [rows.manifest(row) for row in transaction.rows("current_versions", datasetid=datasetid)]
 
 
 def files_are_gone(transaction: Transaction, gone: Sequence[tuple[Manifest, str]]) -> list[ChunkKey]:
-    found = transaction.rows(
+    """FAILED, each with its reason. Returns the chunks whose current version it was."""
+    failed = transaction.rows(
         "files_are_gone",
-        datasetids=[one.datasetid for one, _ in gone],
-        dataids=[one.dataid for one, _ in gone],
-        manifest_ids=[one.manifest_id for one, _ in gone],
+        datasetids=[manifest.datasetid for manifest, _ in gone],
+        dataids=[manifest.dataid for manifest, _ in gone],
+        manifest_ids=[manifest.manifest_id for manifest, _ in gone],
         reasons=[reason for _, reason in gone],
     )
-    return [ChunkKey(datasetid=row["datasetid"], dataid=row["dataid"]) for row in found]
+    return [ChunkKey(datasetid=row["datasetid"], dataid=row["dataid"]) for row in failed]
+
+
+def create_orchestrator_schema(transaction: Transaction) -> None:
+    """Dagster creates its tables, but not the schema they live in."""
+    transaction.run("make_dagster_schema")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
@@ -11,11 +11,8 @@ from psycopg.types.json import Jsonb
 from ..model.claim import Claim
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import CheckResult, File, Manifest
-from ..model.verdict import Answer, InputVersion, Question, Verdict
-from .database import Row
-
-#: The columns of the five answers, in the order of the questions.
-ANSWERS = dict(zip(Question, ("ready", "right_data", "placed", "valid", "safe"), strict=True))
+from ..model.problems import Problem
+from ..model.verdict import InputVersion, Verdict
 
 
 class Chunks(TypedDict):
@@ -35,51 +32,49 @@ class Fences(TypedDict):
 
 
 def chunks(keys: Iterable[ChunkKey]) -> Chunks:
-    # In one order everywhere, so that two statements never wait for each other in a circle.
+    # In one order, so that two statements never wait for each other in a circle.
     ordered = sorted(set(keys))
     return Chunks(datasetids=[key.datasetid for key in ordered], dataids=[key.dataid for key in ordered])
 
 
 def fences(claims: Sequence[Claim]) -> Fences:
-    rows = [(output, one) for one in claims for output in one.outputs]
+    rows = [(output, claim) for claim in claims for output in claim.outputs]
     return Fences(
         datasetids=[output for output, _ in rows],
-        jobids=[one.jobid for _, one in rows],
-        dataids=[one.dataid for _, one in rows],
-        claim_ids=[one.claim_id for _, one in rows],
+        jobids=[claim.jobid for _, claim in rows],
+        dataids=[claim.dataid for _, claim in rows],
+        claim_ids=[claim.claim_id for _, claim in rows],
     )
 
 
 def verdict_parameters(verdicts: Sequence[Verdict]) -> dict[str, list[Any]]:
-    parameters: dict[str, list[Any]] = {"dataids": [one.dataid for one in verdicts]}
-    for place, column in enumerate(ANSWERS.values()):
-        answers = [one.answers[place] for one in verdicts]
-        parameters[column] = [None if answer.yes else answer.reason for answer in answers]
-    parameters["inputs"] = [Jsonb([_input_json(pin) for pin in one.inputs]) for one in verdicts]
-    return parameters
+    return {
+        "dataids": [verdict.dataid for verdict in verdicts],
+        "problems": [Jsonb([problem.to_json() for problem in verdict.problems]) for verdict in verdicts],
+        "inputs": [Jsonb([_input_json(pin) for pin in verdict.inputs]) for verdict in verdicts],
+    }
 
 
-def verdict(jobid: JobId, row: Row) -> Verdict:
+def verdict(jobid: JobId, row: Mapping[str, Any]) -> Verdict:
     return Verdict(
         jobid=jobid,
         dataid=DataId(row["dataid"]),
-        answers=answers(row),
+        problems=tuple(Problem.from_json(problem) for problem in row["problems"]),
         inputs=input_versions(row["inputs"]),
         asked=row.get("asked"),
         claim_id=row.get("claim_id"),
     )
 
 
-def answers(row: Row) -> tuple[Answer, ...]:
-    return tuple(Answer.of(question, row[column]) for question, column in ANSWERS.items())
-
-
-def claims(jobid: JobId, run_id: RunId | None, taken: dict[str, Any]) -> list[Claim]:
-    """From what `dataflow.take` says: lists that have a place for each chunk."""
-    outputs = tuple(DatasetId(one) for one in taken["outputs"])
+def claims(
+    jobid: JobId, run_id: RunId | None, taken: Mapping[str, Any], manifests: Mapping[ManifestId, Manifest]
+) -> list[Claim]:
+    """From the answer of `dataflow.claim`: lists with a place for each chunk."""
+    if not taken["dataids"]:
+        return []
+    outputs = tuple(DatasetId(output) for output in taken["outputs"])
     lease, lease_until = timedelta(seconds=taken["lease"]), datetime.fromisoformat(taken["lease_until"])
-    attempts = taken["attempts"] or [1] * len(taken["dataids"])
-    chunks = zip(taken["dataids"], taken["claim_ids"], attempts, taken["inputs"], strict=True)
+    chunks = zip(taken["dataids"], taken["claim_ids"], taken["attempts"], taken["inputs"], strict=True)
     return [
         Claim(
             claim_id=ClaimId(claim_id),
@@ -91,12 +86,15 @@ def claims(jobid: JobId, run_id: RunId | None, taken: dict[str, Any]) -> list[Cl
             lease_until=lease_until,
             run_id=run_id,
             inputs=input_versions(inputs),
+            manifests=tuple(manifests[pin["manifest_id"]] for pin in inputs if pin["manifest_id"] is not None),
         )
         for dataid, claim_id, attempt, inputs in chunks
     ]
 
 
-def manifest(row: Row) -> Manifest:
+def manifest(row: Mapping[str, Any]) -> Manifest:
+    """From a row of data_manifest, or from its JSON."""
+    published = row["published"]
     return Manifest(
         manifest_id=ManifestId(row["manifest_id"]),
         datasetid=DatasetId(row["datasetid"]),
@@ -104,26 +102,26 @@ def manifest(row: Row) -> Manifest:
         version=row["version"],
         jobid=JobId(row["jobid"]),
         location=row["location"],
-        files=tuple(File(**one) for one in row["files"]),
+        files=tuple(File(**file) for file in row["files"]),
         bytes=row["bytes"],
         row_count=row["row_count"],
         schema_hash=row["schema_hash"],
         content_digest=row["content_digest"],
-        checks=tuple(CheckResult(**one) for one in row["checks"]),
+        checks=tuple(CheckResult(**check) for check in row["checks"]),
         inputs=input_versions(row["inputs"]),
-        published=row["published"],
+        published=datetime.fromisoformat(published) if isinstance(published, str) else published,
     )
 
 
 def input_versions(inputs: Iterable[dict[str, Any]]) -> tuple[InputVersion, ...]:
     return tuple(
         InputVersion(
-            datasetid=DatasetId(one["datasetid"]),
-            dataid=DataId(one["dataid"]),
-            manifest_id=one["manifest_id"],
-            version=one["version"],
+            datasetid=DatasetId(pin["datasetid"]),
+            dataid=DataId(pin["dataid"]),
+            manifest_id=pin["manifest_id"],
+            version=pin["version"],
         )
-        for one in inputs
+        for pin in inputs
     )
 
 

@@ -1,103 +1,24 @@
-"""Installs, upgrades and verifies the schema: ordered .sql files, each applied once, all in one transaction."""
+"""Installs, upgrades and verifies the schema, in one transaction.
+
+- `tables/*.sql` are a baseline and numbered changes. Each is applied once and never edited after its release.
+- `routines/*.sql` hold the functions, triggers and comments. When their text differs from what is installed, all of
+  them are dropped and created again, and the derived rows are rebuilt.
+- `roles.sql` is applied at every installation, because a role may be created later.
+"""
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 
 from ..model.errors import SchemaMismatch
 from .database import Ledger, Transaction
+from .schema_files import BASELINE, RELEASE_0_1_0, ROUTINES, file_text, tables, texts, wanted
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Migration:
-    name: str
-    text: str
-
-    @property
-    def checksum(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SchemaReport:
-    applied: tuple[str, ...]
-    missing: tuple[str, ...]
-    changed: tuple[str, ...]
-    unknown: tuple[str, ...]
-    missing_roles: tuple[str, ...]
-
-    @property
-    def ok(self) -> bool:
-        return not (self.missing or self.changed or self.unknown)
-
-
-def migrations() -> tuple[Migration, ...]:
-    folder = files(__package__).joinpath("migrations")
-    found = [Migration(name=one.name.removesuffix(".sql"), text=one.read_text()) for one in folder.iterdir()]
-    return tuple(sorted((one for one in found if one.name[:4].isdigit()), key=lambda one: one.name))
-
-
-def script() -> str:
-    """The whole schema as SQL, for a database whose administrator installs it by hand."""
-    # Names and checksums are our own, of letters and digits.
-    recorded = ", ".join(f"('{one.name}', '{one.checksum}')" for one in migrations())
-    parts = [
-        "begin;",
-        _PREPARE,
-        _text("adopt_begin"),
-        *(f"-- {one.name}\n{one.text}" for one in migrations()),
-        f"insert into dataflow.migration (name, checksum) values {recorded};",  # noqa: S608
-        _text("adopt_end"),
-        _text("roles"),
-        "commit;",
-    ]
-    return "\n".join(parts) + "\n"
-
-
-def install(ledger: Ledger, upto: str | None = None) -> tuple[str, ...]:
-    """Apply what is missing (as far as `upto`), and say what was applied. Any number may do so at once.
-
-    Upstream's tables, if there are any, become ours with their rows: `adopt_upstream` is the first that was applied.
-    """
-    if upto is not None and upto not in {one.name for one in migrations()}:
-        raise SchemaMismatch(
-            f"there is no migration {upto}; choose one of {', '.join(one.name for one in migrations())}"
-        )
-    with ledger.transaction() as transaction:
-        transaction.run_text(_PREPARE.encode())
-        report = _report(transaction)
-        _refuse(report)
-        whole = upto in (None, migrations()[-1].name)
-        adopts = whole and transaction.value("has_upstream_tables")
-        applied = ["adopt_upstream"] if adopts else []
-        if adopts:
-            transaction.run_text(_text("adopt_begin").encode())
-        for migration in migrations():
-            if migration.name in report.missing:
-                transaction.run_text(migration.text.encode())
-                transaction.run("record_migration", name=migration.name, checksum=migration.checksum)
-                applied.append(migration.name)
-            if migration.name == upto:
-                break
-        if adopts:
-            transaction.run_text(_text("adopt_end").encode())
-        if whole:
-            transaction.run_text(_text("roles").encode())
-        return tuple(applied)
-
-
-def verify(ledger: Ledger) -> SchemaReport:
-    """What of the schema is there. Changes nothing."""
-    with ledger.transaction() as transaction:
-        if not transaction.value("has_migrations"):
-            return _compare({}, _existing_roles(transaction))
-        return _report(transaction)
-
-
-# The lock makes concurrent installers wait for each other; it goes with the transaction.
+# The advisory lock makes concurrent installers wait for each other until the transaction ends. Nobody waits behind an
+# installer that itself waits for a forgotten transaction.
 _PREPARE = """\
+set local lock_timeout = '10s';
 select pg_advisory_xact_lock(hashtext('dataflow'), hashtext('migration'));
 create schema if not exists dataflow;
 create table if not exists dataflow.migration (
@@ -108,40 +29,123 @@ create table if not exists dataflow.migration (
 """
 
 
-def _report(transaction: Transaction) -> SchemaReport:
-    recorded = {row["name"]: row["checksum"] for row in transaction.rows("recorded_migrations")}
-    return _compare(recorded, _existing_roles(transaction))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SchemaReport:
+    applied: tuple[str, ...]
+    #: Tables that are not installed, and ROUTINES where they are absent or differ: `odf schema install` brings them.
+    missing: tuple[str, ...]
+    #: Tables that were made from another file than this version has.
+    changed: tuple[str, ...]
+    #: Tables of a newer version.
+    unknown: tuple[str, ...]
+    missing_roles: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not (self.missing or self.changed or self.unknown)
 
 
-def _existing_roles(transaction: Transaction) -> set[str]:
-    return {row["rolname"] for row in transaction.rows("dataflow_roles")}
+def script() -> str:
+    """The whole schema as SQL, for an empty database whose administrator installs it by hand."""
+    # Names and checksums are ours, of letters and digits.
+    recorded = ", ".join(f"('{name}', '{checksum}')" for name, checksum in wanted().items())
+    parts = [
+        "begin;",
+        _PREPARE,
+        file_text("adopt/begin.sql"),
+        *(f"-- {name}\n{content}" for name, content in (*tables().items(), *texts("routines").items())),
+        f"insert into dataflow.migration (name, checksum) values {recorded};",  # noqa: S608
+        file_text("adopt/end.sql"),
+        file_text("roles.sql"),
+        "commit;",
+    ]
+    return "\n".join(parts) + "\n"
 
 
-def _text(name: str) -> str:
-    """A file that is no migration, because it is run at each installation."""
-    return files(__package__).joinpath("migrations", f"{name}.sql").read_text()
+def install(ledger: Ledger) -> tuple[str, ...]:
+    """Apply what is missing, and say what was applied. Safe to run concurrently.
+
+    The tables of an upstream installation become ours with their rows: `adopt_upstream` is then the first in the list.
+    """
+    with ledger.transaction(any_schema=True) as transaction:
+        transaction.run_text(_PREPARE.encode())
+        recorded = _recorded(transaction)
+        if _is_release_0_1_0(recorded):
+            transaction.run("forget_migrations", names=list(RELEASE_0_1_0))
+            recorded = {BASELINE: wanted()[BASELINE]}
+            _record(transaction, recorded)
+        report = _compare(recorded, _existing_roles(transaction))
+        _refuse(report)
+        applied = _apply(transaction, report.missing, is_upgrade=bool(recorded)) if report.missing else ()
+        transaction.run_text(file_text("roles.sql").encode())
+        return applied
 
 
-def _compare(recorded: dict[str, str], roles: set[str]) -> SchemaReport:
-    known = {one.name: one.checksum for one in migrations()}
-    wanted = ("dataflow_reader", "dataflow_operator", "dataflow_admin")
+def _apply(transaction: Transaction, missing: tuple[str, ...], *, is_upgrade: bool) -> tuple[str, ...]:
+    adopts = transaction.value("has_upstream_tables")
+    if adopts:
+        transaction.run_text(file_text("adopt/begin.sql").encode())
+    transaction.run_text(file_text("reset.sql").encode())
+    for name, content in tables().items():
+        if name in missing:
+            transaction.run_text(content.encode())
+    for content in texts("routines").values():
+        transaction.run_text(content.encode())
+    _record(transaction, {name: wanted()[name] for name in (*missing, ROUTINES)})
+    if adopts:
+        transaction.run_text(file_text("adopt/end.sql").encode())
+    if is_upgrade:
+        transaction.rows("rebuild_runnable")
+    return (*(["adopt_upstream"] if adopts else []), *missing)
+
+
+def verify(ledger: Ledger) -> SchemaReport:
+    """What of the schema is installed. Changes nothing."""
+    with ledger.transaction(any_schema=True) as transaction:
+        return _compare(_recorded(transaction), _existing_roles(transaction))
+
+
+def _compare(recorded: Mapping[str, str], roles: set[str]) -> SchemaReport:
+    known = wanted()
+    unknown = set(recorded) - set(known) - set(RELEASE_0_1_0 if _is_release_0_1_0(recorded) else ())
+    all_roles = ("dataflow_reader", "dataflow_operator", "dataflow_admin")
     return SchemaReport(
         applied=tuple(sorted(recorded)),
-        missing=tuple(name for name in known if name not in recorded),
-        changed=tuple(name for name in known if recorded.get(name, known[name]) != known[name]),
-        unknown=tuple(sorted(set(recorded) - set(known))),
-        missing_roles=tuple(role for role in wanted if role not in roles),
+        missing=tuple(
+            name for name in known if name not in recorded or (name == ROUTINES and recorded[name] != known[name])
+        ),
+        changed=tuple(name for name in tables() if recorded.get(name, known[name]) != known[name]),
+        unknown=tuple(sorted(unknown)),
+        missing_roles=tuple(role for role in all_roles if role not in roles),
     )
 
 
 def _refuse(report: SchemaReport) -> None:
     if report.unknown:
         raise SchemaMismatch(
-            f"the database has migrations that this version does not know ({', '.join(report.unknown)}); "
-            f"install the newer opendataflow-dagster"
+            f"the database has schema changes that this version does not know ({', '.join(report.unknown)}); "
+            f"upgrade opendataflow-dagster"
         )
     if report.changed:
         raise SchemaMismatch(
-            f"the database was made from other files than this version has ({', '.join(report.changed)}); "
-            f"install the version that made it, or start with an empty database"
+            f"the database was installed from an unreleased version ({', '.join(report.changed)} differs); "
+            f"use that version, or start with an empty database"
         )
+
+
+def _is_release_0_1_0(recorded: Mapping[str, str]) -> bool:
+    return all(recorded.get(name) == checksum for name, checksum in RELEASE_0_1_0.items())
+
+
+def _recorded(transaction: Transaction) -> dict[str, str]:
+    if not transaction.value("has_migrations"):
+        return {}
+    return {row["name"]: row["checksum"] for row in transaction.rows("recorded_migrations")}
+
+
+def _record(transaction: Transaction, checksums: Mapping[str, str]) -> None:
+    transaction.run("record_migrations", names=list(checksums), checksums=list(checksums.values()))
+
+
+def _existing_roles(transaction: Transaction) -> set[str]:
+    return {row["rolname"] for row in transaction.rows("dataflow_roles")}

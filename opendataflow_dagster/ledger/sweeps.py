@@ -1,4 +1,4 @@
-"""What the ledger knows for the sweep: which versions may lose their files, and what became of a claim."""
+"""What the sweep needs from the ledger: which versions may lose their files, and what became of a claim."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..model.retention import Retention
 from . import rows
 from .database import Transaction
 
-Outcome: TypeAlias = Literal["LIVE", "LANDED", "SWEPT", "NOT_LANDED", "UNKNOWN"]
+ClaimFate: TypeAlias = Literal["LIVE", "LANDED", "SWEPT", "NOT_LANDED", "UNKNOWN"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimFolder:
-    """A folder that was found below the root of a DataSet, named by a claim."""
+    """A folder below the root of a DataSet that carries the name of a claim."""
 
     dataid: DataId
     claim_id: ClaimId
@@ -27,46 +27,46 @@ class ClaimFolder:
 
 
 def root_of(transaction: Transaction, datasetid: DatasetId) -> str:
-    found = transaction.rows("root_of", datasetid=datasetid)
-    if not found:
+    dataset = transaction.rows("root_of", datasetid=datasetid)
+    if not dataset:
         raise UnknownName(f"DataSet {datasetid} is not registered; register it, or correct its name")
-    if found[0]["location"] is None:
-        raise InvalidInput(
-            f"DataSet {datasetid} has no root of ours, so there is nothing to sweep; declare its location"
-        )
-    return str(found[0]["location"])
+    if dataset[0]["location"] is None:
+        raise InvalidInput(f"DataSet {datasetid} has no location, so there is nothing to sweep; declare its location")
+    return str(dataset[0]["location"])
 
 
-def to_drop(transaction: Transaction, datasetid: DatasetId, retention: Retention) -> list[Manifest]:
+def expired_versions(transaction: Transaction, datasetid: DatasetId, retention: Retention) -> list[Manifest]:
+    """The versions that retention does not keep."""
     return [rows.manifest(row) for row in transaction.rows("versions_to_drop", **_parameters(datasetid, retention))]
 
 
-def decide(transaction: Transaction, datasetid: DatasetId, retention: Retention, by: str) -> None:
+def mark_expired(transaction: Transaction, datasetid: DatasetId, retention: Retention, by: str) -> None:
     transaction.rows("drop_versions", by=by, **_parameters(datasetid, retention))
 
 
-def decided(transaction: Transaction, datasetid: DatasetId) -> list[Manifest]:
+def marked_versions(transaction: Transaction, datasetid: DatasetId) -> list[Manifest]:
+    """Marked by this sweep or an earlier one, and not yet removed."""
     return [rows.manifest(row) for row in transaction.rows("versions_being_dropped", datasetid=datasetid)]
 
 
-def done(transaction: Transaction, manifest_ids: Sequence[ManifestId]) -> None:
+def mark_removed(transaction: Transaction, manifest_ids: Sequence[ManifestId]) -> None:
     transaction.run("versions_dropped", manifest_ids=list(manifest_ids))
 
 
-def outcomes(
+def claim_fates(
     transaction: Transaction, datasetid: DatasetId, folders: Sequence[ClaimFolder], failed: timedelta
-) -> list[tuple[ClaimFolder, Outcome, bool]]:
-    """Each folder with what became of its claim, and whether that is long ago."""
-    found = transaction.rows(
-        "outcomes_of_claims",
+) -> list[tuple[ClaimFolder, ClaimFate, bool]]:
+    """Each folder with the fate of its claim, and whether the claim ended longer ago than `failed`."""
+    claims = transaction.rows(
+        "claim_fates",
         datasetid=datasetid,
-        dataids=[one.dataid for one in folders],
-        claim_ids=[one.claim_id for one in folders],
-        locations=[one.location for one in folders],
+        dataids=[folder.dataid for folder in folders],
+        claim_ids=[folder.claim_id for folder in folders],
+        locations=[folder.location for folder in folders],
         failed=failed,
     )
-    by_name = {(row["dataid"], row["claim_id"]): (row["outcome"], row["is_old"]) for row in found}
-    return [(one, *by_name[one.dataid, one.claim_id]) for one in folders]
+    fates = {(row["dataid"], row["claim_id"]): (row["fate"], row["is_old"]) for row in claims}
+    return [(folder, *fates[folder.dataid, folder.claim_id]) for folder in folders]
 
 
 def _parameters(datasetid: DatasetId, retention: Retention) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Ledgers that go away: one embedded server for the process, and a fresh database for each who asks. For tests."""
+"""Temporary ledgers for tests: one embedded server for the process, and a new database for each caller."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _numbers = count(1)
 
 @contextmanager
 def throwaway_database() -> Iterator[str]:
-    """The url of a database with the ledger's schema, and nothing in it."""
+    """The URL of a database with the ledger's schema and no data."""
     server, name = _server(), f"odf_{next(_numbers)}"
     _run(server, "create database {} template {}", name, _TEMPLATE)
     try:
@@ -35,7 +35,7 @@ def throwaway_database() -> Iterator[str]:
 
 @cache
 def _server() -> str:
-    """Starting it and installing the schema costs seconds; cloning what is there does not."""
+    """Starting it and installing the schema takes seconds; cloning the template does not."""
     home = Path(tempfile.mkdtemp(prefix="odf-"))
     embedded = EmbeddedPostgres(home)
 

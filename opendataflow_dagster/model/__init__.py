@@ -1,1 +1,1 @@
-"""The nouns of the system: pure values, standard library only."""
+"""The nouns: pure values, standard library only."""

@@ -1,7 +1,6 @@
-"""The checks that a DataSet declares: what must hold of every version before it may be published.
+"""The checks that come with the framework. All must pass before a version is published.
 
-A check is a value; the warehouse measures it while the data is written (docs/warehouse.md). Nulls satisfy `accepted`,
-`between` and `matches`, as they do in SQL: say `not_null` where they must not.
+Nulls pass `accepted`, `between` and `matches`, as in SQL; use `not_null` to refuse them. `check` says how to add one.
 """
 
 from __future__ import annotations
@@ -9,209 +8,243 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
+from .check import GROUP_ROWS, Check, Figures
 from .errors import InvalidDefinition
+from .literals import Scalar, literal, quoted, text
+from .text import counted
 
-#: What a column may be compared with.
-Scalar: TypeAlias = str | int | float | bool | Decimal | date | datetime
+# Enough of a failing value to find it by.
+_EXAMPLE_LENGTH = 60
 
 
-@dataclass(frozen=True, slots=True)
-class RowCount:
+@dataclass(frozen=True, kw_only=True)
+class RowCount(Check):
     minimum: int | None
     maximum: int | None
 
-    @property
-    def name(self) -> str:
-        return "row_count"
-
-
-@dataclass(frozen=True, slots=True)
-class NotNull:
-    columns: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return f"not_null({', '.join(self.columns)})"
-
-
-@dataclass(frozen=True, slots=True)
-class Unique:
-    columns: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return f"unique({', '.join(self.columns)})"
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    column: str
-    values: tuple[Scalar, ...]
-
-    @property
-    def name(self) -> str:
-        return f"accepted({self.column})"
-
-
-@dataclass(frozen=True, slots=True)
-class Between:
-    column: str
-    low: Scalar
-    high: Scalar
-
-    @property
-    def name(self) -> str:
-        return f"between({self.column}, {self.low}, {self.high})"
-
-
-@dataclass(frozen=True, slots=True)
-class Matches:
-    column: str
-    regex: str
-
-    @property
-    def name(self) -> str:
-        return f"matches({self.column}, {self.regex})"
-
-
-@dataclass(frozen=True, slots=True)
-class Fresh:
-    column: str
-    within: timedelta
-
-    @property
-    def name(self) -> str:
-        return f"fresh({self.column}, {self.within})"
-
-
-@dataclass(frozen=True, slots=True)
-class LikePrevious:
-    rows_within: float
-
-    @property
-    def name(self) -> str:
-        return f"like_previous({self.rows_within:g})"
-
-
-@dataclass(frozen=True, slots=True)
-class Holds:
-    name: str
-    sql_expression: str
-
-
-Check: TypeAlias = RowCount | NotNull | Unique | Accepted | Between | Matches | Fresh | LikePrevious | Holds
+    def judge(self, figures: Figures) -> tuple[bool, str]:
+        low, high = self.minimum or 0, self.maximum
+        expected = f"at least {low:,}" if high is None else f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        passed = low <= figures.rows and (high is None or figures.rows <= high)
+        return passed, f"{counted(figures.rows, 'row')}, expected {expected}"
 
 
 def row_count(minimum: int | None = None, maximum: int | None = None) -> RowCount:
-    """At least and at most so many rows."""
+    """The version has at least `minimum` and at most `maximum` rows."""
     for bound in (minimum, maximum):
         if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool) or bound < 0):
-            raise InvalidDefinition(f"row_count: {bound!r} is no number of rows; give 0 or more")
+            raise InvalidDefinition(f"row_count: {bound!r} is not a number of rows; pass 0 or more")
     if minimum is None and maximum is None:
-        raise InvalidDefinition("row_count has neither a minimum nor a maximum; give at least one")
+        raise InvalidDefinition("row_count has neither a minimum nor a maximum; pass at least one")
     if minimum is not None and maximum is not None and maximum < minimum:
-        raise InvalidDefinition(f"row_count: no number is at least {minimum} and at most {maximum}; swap them")
-    return RowCount(minimum, maximum)
+        raise InvalidDefinition(f"row_count: the minimum {minimum} is above the maximum {maximum}; swap them")
+    return RowCount(name="row_count", minimum=minimum, maximum=maximum)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotNull(Check):
+    def judge(self, figures: Figures) -> tuple[bool, str]:
+        nulls = {name: count for name, count in zip(self.columns, figures.values, strict=True) if count}
+        rows = counted(figures.rows, "row")
+        detail = "; ".join(f"{name} is null in {count:,} of {rows}" for name, count in nulls.items())
+        return not nulls, detail or f"no nulls in {rows}"
 
 
 def not_null(*columns: str) -> NotNull:
     """None of these columns is ever null."""
-    return NotNull(_columns("not_null", columns))
+    names = _columns("not_null", columns)
+    counts = tuple(f"count_if(isnull({quoted(name)}))" for name in names)
+    return NotNull(name=f"not_null({', '.join(names)})", columns=names, aggregates=counts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unique(Check):
+    def judge(self, figures: Figures) -> tuple[bool, str]:
+        keys, rows, example = figures.values
+        if not keys:
+            return True, f"{counted(figures.rows, 'row')}, no repeated key"
+        repeated = f"{counted(keys, 'repeated key')}, e.g. {_shown(example)}"
+        return False, f"{rows:,} of {counted(figures.rows, 'row')} fail {self.name}: {repeated}"
 
 
 def unique(*columns: str) -> Unique:
-    """No two rows agree in all these columns; rows with a null among them are not compared, as in SQL."""
-    return Unique(_columns("unique", columns))
+    """No two rows have equal values in all these columns. Rows with a null among them are not compared, as in SQL."""
+    names = _columns("unique", columns)
+    repeated = " and ".join([f"{GROUP_ROWS} > 1", *(f"{quoted(name)} is not null" for name in names)])
+    example = f"concat_ws(', ', {', '.join(_example(name) for name in names)})"
+    return Unique(
+        name=f"unique({', '.join(names)})",
+        columns=names,
+        group_by=names,
+        aggregates=(
+            f"count_if({repeated})",
+            f"sum(case when {repeated} then {GROUP_ROWS} end)",
+            f"min(case when {repeated} then {example} end)",
+        ),
+    )
 
 
-def accepted(column: str, values: Iterable[Scalar]) -> Accepted:
+@dataclass(frozen=True, kw_only=True)
+class EveryValue(Check):
+    """Every value of one column satisfies a condition: `accepted`, `between`, `matches`."""
+
+    def judge(self, figures: Figures) -> tuple[bool, str]:
+        failing, example = figures.values
+        return not failing, _failing(failing, figures.rows, self.name, f", e.g. {_shown(example)}")
+
+
+def accepted(column: str, values: Iterable[Scalar]) -> EveryValue:
     """The column has one of these values."""
     (name,) = _columns("accepted", (column,))
     if isinstance(values, str | bytes):
-        raise InvalidDefinition(f"accepted({name}): {values!r} is one text; give a list of values")
-    listed = tuple(dict.fromkeys(_scalar(f"accepted({name})", one) for one in values))
+        raise InvalidDefinition(f"accepted({name}): {values!r} is a single text; pass a list of values")
+    listed = tuple(dict.fromkeys(_scalar(f"accepted({name})", value) for value in values))
     if not listed:
         raise InvalidDefinition(f"accepted({name}) accepts nothing; list at least one value")
-    return Accepted(name, listed)
+    return _every_value(f"accepted({name})", name, f"not in ({', '.join(literal(value) for value in listed)})")
 
 
-def between(column: str, low: Scalar, high: Scalar) -> Between:
+def between(column: str, low: Scalar, high: Scalar) -> EveryValue:
     """low <= column <= high."""
     (name,) = _columns("between", (column,))
-    said = f"between({name})"
-    bounds: tuple[Any, Any] = (_scalar(said, low), _scalar(said, high))
+    check = f"between({name})"
+    bounds: tuple[Any, Any] = (_scalar(check, low), _scalar(check, high))
     try:
         swapped = bounds[0] > bounds[1]
     except TypeError:
         raise InvalidDefinition(
-            f"{said}: {low!r} and {high!r} cannot be compared; give both bounds in the same type"
+            f"{check}: {low!r} and {high!r} cannot be compared; pass both bounds in the same type"
         ) from None
     if swapped:
-        raise InvalidDefinition(f"{said}: nothing is at least {low} and at most {high}; swap them")
-    return Between(name, low, high)
+        raise InvalidDefinition(f"{check}: the lower bound {low} is above the upper bound {high}; swap them")
+    return _every_value(f"between({name}, {low}, {high})", name, f"not between {literal(low)} and {literal(high)}")
 
 
-def matches(column: str, regex: str) -> Matches:
-    """The regular expression (Java's, as in Spark's `rlike`) is found in the column; anchor it with ^ and $."""
+def matches(column: str, regex: str) -> EveryValue:
+    """The regular expression (Java's, as in Spark's `rlike`) occurs in the column; anchor it with ^ and $."""
     (name,) = _columns("matches", (column,))
     if not isinstance(regex, str) or not regex:
-        raise InvalidDefinition(f"matches({name}): {regex!r} is no regular expression; give a text")
-    return Matches(name, regex)
+        raise InvalidDefinition(f"matches({name}): {regex!r} is not a regular expression; pass it as text")
+    return _every_value(f"matches({name}, {regex})", name, f"not rlike {text(regex)}", ("string",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fresh(Check):
+    within: timedelta
+
+    def judge(self, figures: Figures) -> tuple[bool, str]:
+        (micros,), rows = figures.values, counted(figures.rows, "row")
+        if micros is None:
+            return False, f"{self.columns[0]} has no value in {rows}"
+        newest = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
+        seconds = round((figures.now - newest).total_seconds())
+        age = f"{timedelta(seconds=seconds)} ago" if seconds >= 0 else "in the future"
+        detail = f"the newest {self.columns[0]} in {rows} is {newest:%Y-%m-%d %H:%M:%S} UTC, {age}"
+        return figures.now - newest <= self.within, f"{detail} (limit {self.within})"
 
 
 def fresh(column: str, within: timedelta) -> Fresh:
-    """The newest time in the column is at most so long ago when the version is made."""
+    """The newest time in the column is at most `within` before the write."""
     (name,) = _columns("fresh", (column,))
     if not isinstance(within, timedelta) or within <= timedelta(0):
-        raise InvalidDefinition(f"fresh({name}): {within!r} is no length of time; give a positive timedelta")
-    return Fresh(name, within)
+        raise InvalidDefinition(f"fresh({name}): {within!r} is not a duration; pass a positive timedelta")
+    newest = f"unix_micros(max(cast({quoted(name)} as timestamp)))"
+    return Fresh(
+        name=f"fresh({name}, {within})",
+        columns=(name,),
+        column_types=("timestamp", "date"),
+        aggregates=(newest,),
+        within=within,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LikePrevious(Check):
+    rows_within: float
+
+    def judge(self, figures: Figures) -> tuple[bool, str]:
+        rows, previous = counted(figures.rows, "row"), figures.previous_rows
+        if not previous:
+            return True, f"{rows}, and no previous rows to compare with"
+        change = (figures.rows - previous) / previous
+        detail = f"{rows}, previously {previous:,} ({change:+.1%}, limit {self.rows_within:.0%})"
+        return abs(change) <= self.rows_within, detail
 
 
 def like_previous(rows_within: float) -> LikePrevious:
-    """As many rows as the nearest chunk before it that was made, give or take this share.
+    """The row count differs from that of the nearest earlier chunk by at most this fraction.
 
-    0.2 allows 80 to 120 after 100. Where there is none (the first chunk, chunks without an order), the chunk's own
-    version before counts.
+    0.2 allows 80 to 120 rows after 100. Without an earlier chunk (the first, or chunks without an order) the chunk's
+    own previous version is compared.
     """
     if not isinstance(rows_within, int | float) or isinstance(rows_within, bool) or not 0 <= rows_within < float("inf"):
-        raise InvalidDefinition(f"like_previous: {rows_within!r} is no share; give a number such as 0.2 for 20 %")
-    return LikePrevious(float(rows_within))
+        raise InvalidDefinition(f"like_previous: {rows_within!r} must be a fraction such as 0.2")
+    return LikePrevious(
+        name=f"like_previous({rows_within:g})", compares_with_previous=True, rows_within=float(rows_within)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holds(Check):
+    def judge(self, figures: Figures) -> tuple[bool, str]:
+        (failing,) = figures.values
+        return not failing, _failing(failing, figures.rows, f"'{self.name}'", "")
 
 
 def holds(name: str, sql_expression: str) -> Holds:
     """The predicate is true (not false, not null) for every row."""
     if not isinstance(name, str) or not name.strip():
-        raise InvalidDefinition(f"holds({sql_expression!r}) has no name; give one that says what must hold")
+        raise InvalidDefinition(f"holds({sql_expression!r}) has no name; pass one that says what must hold")
     if not isinstance(sql_expression, str) or not sql_expression.strip():
-        raise InvalidDefinition(f"holds({name!r}) has no predicate; give a SQL expression over the columns")
-    return Holds(name, sql_expression)
+        raise InvalidDefinition(f"holds({name!r}) has no predicate; pass a SQL expression over the columns")
+    # On lines of its own, because it may end with a comment.
+    return Holds(name=name, aggregates=(f"count_if(not coalesce((\n{sql_expression}\n), false))",))
 
 
-def refuse_repeated(checks: Iterable[Check], whose: str) -> None:
-    """Two results of one name could not be told apart."""
-    names = [one.name for one in checks]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidDefinition(f"{whose} declares the check {', '.join(twice)} twice; keep one, or name them apart")
+def _every_value(check: str, name: str, fails: str, column_types: tuple[str, ...] = ()) -> EveryValue:
+    """`fails` follows the column in a predicate that is true for failing values, and null for nulls."""
+    condition = f"{quoted(name)} {fails}"
+    return EveryValue(
+        name=check,
+        columns=(name,),
+        column_types=column_types,
+        aggregates=(f"count_if({condition})", f"min(case when {condition} then {_example(name)} end)"),
+    )
+
+
+def _example(name: str) -> str:
+    return f"substring(cast({quoted(name)} as string), 1, {_EXAMPLE_LENGTH})"
+
+
+def _failing(failing: int, rows: int, check: str, example: str) -> str:
+    if not failing:
+        return f"0 of {counted(rows, 'row')} fail"
+    return f"{failing:,} of {counted(rows, 'row')} {'fails' if failing == 1 else 'fail'} {check}{example}"
+
+
+def _shown(example: str) -> str:
+    """In quotes only where they are needed to see where the value ends."""
+    return example if re.fullmatch(r"[\w.,:+/-]+", example or "") else repr(example)
 
 
 def _columns(check: str, columns: tuple[str, ...]) -> tuple[str, ...]:
     if not columns:
         raise InvalidDefinition(f"{check} names no column; name at least one")
-    for one in columns:
-        if not isinstance(one, str) or not one:
-            raise InvalidDefinition(f"{check}: {one!r} is no name of a column; give it as text")
-    if twice := sorted({one for one in columns if columns.count(one) > 1}):
-        raise InvalidDefinition(f"{check} names the column {', '.join(twice)} twice; name it once")
+    for name in columns:
+        if not isinstance(name, str) or not name:
+            raise InvalidDefinition(f"{check}: {name!r} is not a column name; pass it as text")
+    if repeated := sorted({name for name in columns if columns.count(name) > 1}):
+        raise InvalidDefinition(f"{check} names the column {', '.join(repeated)} twice; name it once")
     return columns
 
 
 def _scalar(check: str, value: Scalar) -> Scalar:
     if not isinstance(value, str | int | float | Decimal | date | datetime):
-        raise InvalidDefinition(f"{check}: a column cannot be compared with {value!r}; give text, number, date or time")
+        raise InvalidDefinition(f"{check}: a column cannot be compared with {value!r}; pass text, number, date or time")
     if re.fullmatch("nan|[+-]?inf(inity)?", str(value), re.IGNORECASE) and not isinstance(value, str):
-        raise InvalidDefinition(f"{check}: {value} is no number to compare with; give a finite one")
+        raise InvalidDefinition(f"{check}: {value} is not a finite number; pass a finite one")
     return value

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from .ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, RunId
 from .manifest import Manifest
-from .verdict import FIVE_YES, InputVersion, Verdict
+from .verdict import InputVersion, Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,10 +28,9 @@ class Claim:
 
     @property
     def verdict(self) -> Verdict:
-        return Verdict(
-            jobid=self.jobid, dataid=self.dataid, answers=FIVE_YES, inputs=self.inputs, claim_id=self.claim_id
-        )
+        """Five yes, on the evidence of its inputs."""
+        return Verdict(jobid=self.jobid, dataid=self.dataid, inputs=self.inputs, claim_id=self.claim_id)
 
     @property
     def chunks(self) -> tuple[ChunkKey, ...]:
-        return tuple(ChunkKey(datasetid=one, dataid=self.dataid) for one in self.outputs)
+        return tuple(ChunkKey(datasetid=output, dataid=self.dataid) for output in self.outputs)

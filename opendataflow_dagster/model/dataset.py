@@ -14,16 +14,16 @@ from .partitions import Partitions
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dataset:
     datasetid: DatasetId
-    #: The root folder or URL in this environment; None: someone else knows where it is.
+    #: The root folder or URL in this environment; None: only the producer knows it.
     location: str | None = None
     #: None: any dataid.
     partitions: Partitions | None = None
     schema_hash: str | None = None
-    #: May a chunk be consumed that someone made READY without a manifest? Default: only where no location is declared.
+    #: Whether consumers accept a chunk that is READY without a manifest. Default: only if no location is declared.
     foreign_ready: Literal["trusted", "refused"] | None = None
-    #: A SKIPPED chunk lets its consumers run without it, or they wait.
+    #: Whether consumers of a SKIPPED chunk wait, or run without it.
     skipped_input: Literal["waits", "passes"] = "waits"
-    #: May two chunks have the same content?
+    #: Whether two chunks may have the same content.
     repeats: bool = False
     timezone: str = "UTC"
     owner: str | None = None
@@ -36,19 +36,19 @@ class Dataset:
             ZoneInfo(self.timezone)
         except (KeyError, ValueError, OSError):
             raise InvalidDefinition(
-                f"DataSet {self.datasetid}: {self.timezone!r} is no time zone; give one like UTC or Europe/Berlin"
+                f"DataSet {self.datasetid}: {self.timezone!r} is not a time zone; use one such as UTC or Europe/Berlin"
             ) from None
         for name, words in (("foreign_ready", (None, "trusted", "refused")), ("skipped_input", ("waits", "passes"))):
             if getattr(self, name) not in words:
-                said = " or ".join(filter(None, words))
+                choices = " or ".join(filter(None, words))
                 raise InvalidDefinition(
-                    f"DataSet {self.datasetid}: {name} is {getattr(self, name)!r}; let it be {said}"
+                    f"DataSet {self.datasetid}: {name} is {getattr(self, name)!r}; it must be {choices}"
                 )
         if self.location is not None:
             parts = self.location.split("/")
             if not self.location.strip("/ ") or ".." in parts or "." in parts or not is_storable(self.location):
                 raise InvalidDefinition(
-                    f"DataSet {self.datasetid}: {self.location!r} is no root; give a folder or URL without '.' and '..'"
+                    f"DataSet {self.datasetid}: {self.location!r} is not a root; use a folder or URL without . and .."
                 )
             object.__setattr__(self, "location", self.location.rstrip("/"))
 

@@ -14,8 +14,7 @@
     |-- ForbiddenTransition       the state machine has no such arrow
     |-- LedgerUnavailable         retryable: the database cannot be reached; try again later
     |-- LedgerConflict            retryable: another transaction was in the way; try again at once
-    |   |-- StaleAnswers          a claim found a chunk changed; it begins anew by itself
-    |   `-- InputsHaveFiles       a claim must look at files before it ends; it begins anew by itself
+    |   `-- StaleAnswers          a claim found a chunk changed; it retries by itself
     |-- SchemaMismatch            the database's schema is not the one this version needs
     |-- EmbeddedPostgresError     the embedded server cannot be started or stopped
     |-- ScriptFailed              a script ended with another exit code than 0, or was ended
@@ -102,15 +101,11 @@ class LedgerConflict(OpenDataFlowError):
 
 
 class StaleAnswers(LedgerConflict):
-    """The answers about one of these chunks do not stand any more; the claim of all was undone."""
+    """The answers about one of these chunks are out of date; the claim of all of them was rolled back."""
 
     def __init__(self, dataids: list[str]) -> None:
-        super().__init__(f"the answers about chunk {', '.join(dataids[:5])} do not stand any more; try again")
+        super().__init__(f"chunk {', '.join(dataids[:5])} changed while it was being claimed; try again")
         self.dataids = dataids
-
-
-class InputsHaveFiles(LedgerConflict):
-    """The claim was undone: its transaction must stay open while the files are looked at."""
 
 
 class SchemaMismatch(OpenDataFlowError):

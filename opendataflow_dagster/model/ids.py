@@ -1,6 +1,6 @@
-"""The ids of the system, and the one rule for all of them: anything printable, not blank, not endless.
+"""Ids, and the one rule for all of them: printable, not blank, of limited length.
 
-Postgres has the same rule as a constraint, so that rows which others write obey it, too.
+Postgres enforces the same rule with constraints, for rows that other clients write.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ClaimId = NewType("ClaimId", int)
 ManifestId = NewType("ManifestId", int)
 RunId = NewType("RunId", int)
 
-# What a name or a dataid may take in an index entry of Postgres.
+# So that a name and a dataid together fit in an index entry of Postgres.
 MAX_NAME_BYTES = 200
 MAX_DATAID_BYTES = 500
 
@@ -52,25 +52,25 @@ def data_id(text: str) -> DataId:
 
 
 def natural_key(dataid: str) -> tuple[str, str]:
-    """Sorts 9 before 10 and dates by date; `dataflow.natural_key` of the ledger does the same."""
-    padded = _DIGITS.sub(lambda run: run.group()[-20:].rjust(20, "0"), dataid)
+    """Sorts 9 before 10 and dates by date, as `dataflow.natural_key` does in the ledger."""
+    padded = _DIGITS.sub(lambda digits: digits.group()[-20:].rjust(20, "0"), dataid)
     return padded[:300], dataid
 
 
 def is_storable(text: str) -> bool:
-    """Postgres holds no NUL, and only what UTF-8 can say."""
+    """Postgres stores no NUL, and only valid UTF-8."""
     return "\x00" not in text and text == text.encode(errors="ignore").decode()
 
 
 def _checked(what: str, text: str, max_bytes: int) -> str:
     if not isinstance(text, str):
-        raise InvalidName(f"a {what} must be text, not {type(text).__name__}; give it as a string")
+        raise InvalidName(f"a {what} must be text, not {type(text).__name__}; pass a string")
     if not text.strip(" "):
-        raise InvalidName(f"a {what} must not be empty; give it at least one visible character")
-    if found := _CONTROL.search(text):
-        raise InvalidName(f"the {what} {text[:60]!r} holds the control character {found.group()!r}; remove it")
+        raise InvalidName(f"a {what} must not be empty; use at least one visible character")
+    if control := _CONTROL.search(text):
+        raise InvalidName(f"the {what} {text[:60]!r} contains the control character {control.group()!r}; remove it")
     if not is_storable(text):
-        raise InvalidName(f"the {what} {text[:60]!r} is not valid Unicode; give it as UTF-8 text")
+        raise InvalidName(f"the {what} {text[:60]!r} is not valid Unicode; pass UTF-8 text")
     if (size := len(text.encode())) > max_bytes:
-        raise InvalidName(f"the {what} {text[:60]!r}... has {size} bytes; at most {max_bytes} are allowed, shorten it")
+        raise InvalidName(f"the {what} {text[:60]!r}... has {size} bytes, more than {max_bytes}; shorten it")
     return text

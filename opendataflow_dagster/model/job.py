@@ -1,4 +1,4 @@
-"""A Job: what it consumes, what it produces, how its chunks map to input chunks, and how it is run."""
+"""A Job: its input and output DataSets, how its chunks map to input chunks, and its policy."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .errors import InvalidDefinition
 from .ids import DataId, DatasetId, JobId, data_id, dataset_id, job_id
 from .partitions import TIME_KINDS, TimePartitions
 
-#: Which chunks of an input DataSet does this chunk need?
+#: The chunks of an input DataSet that an output chunk needs.
 MappingFunction: TypeAlias = Callable[[DataId], Iterable[str]]
 
 
 class ChunkMapping:
-    """How an output chunk maps to the chunks of one input. There are three kinds, and `listed` covers the rest."""
+    """How an output chunk maps to the chunks of one input."""
 
     kind: str = "equal"
 
@@ -35,7 +35,7 @@ class AllChunks(ChunkMapping):
 
 
 class ListedChunks(ChunkMapping):
-    """The chunks that a function of the dataid gives; they are listed in the ledger when a chunk is planned."""
+    """The chunks that a function of the dataid returns; the ledger lists them when a chunk is planned."""
 
     kind = "listed"
 
@@ -43,18 +43,18 @@ class ListedChunks(ChunkMapping):
         self.function = function
 
     def of(self, dataid: DataId) -> tuple[DataId, ...]:
-        return tuple(dict.fromkeys(data_id(one) for one in self.function(dataid)))
+        return tuple(dict.fromkeys(data_id(needed) for needed in self.function(dataid)))
 
 
 class ChunksWithin(ListedChunks):
-    """The input chunks that begin within the output chunk's time."""
+    """See `within`."""
 
     def __init__(self, output: TimePartitions, input_partitions: TimePartitions) -> None:
         lengths = TIME_KINDS.index(output.kind), TIME_KINDS.index(input_partitions.kind)
         if lengths[0] < lengths[1]:
             raise InvalidDefinition(
                 f"within({output.kind}, {input_partitions.kind}): the input's chunks are longer than the output's; "
-                f"give the output's partitions first, then the input's"
+                f"pass the output's partitions first, then the input's"
             )
         self.output = output
         self.input_partitions = input_partitions
@@ -80,41 +80,41 @@ class Input:
     mapping: ChunkMapping = EQUAL
 
 
-#: A lease or a delay beyond this is a mistake, and soon no time that Postgres could hold.
+#: A longer lease or delay is a mistake.
 LONGEST = timedelta(days=366)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
+    """The defaults of every Job are here and nowhere else in Python; the schema has the same."""
+
     lease: timedelta = timedelta(minutes=10)
-    #: How often a chunk is tried by itself before a person must look.
+    #: How many times a chunk is tried before it needs a person.
     max_attempts: int = 3
     retry_delay: timedelta = timedelta(0)
-    #: A regular expression over the failure's reason; None: only a crash is retried.
+    #: Retry failures whose reason matches this regular expression; None: only crashes.
     retry_on: str | None = None
-    #: Strictly one chunk after the other; a failed one holds back the later ones.
+    #: Strictly one chunk after another; a failed one blocks the later ones.
     ordered: bool = False
-    #: Resubmit a chunk by itself when one of its inputs was published anew.
+    #: Resubmit a chunk automatically when a new version of an input is published.
     cascade: bool = False
-    #: A day of the DataSet `today` that was missed is run later; otherwise only a resubmitted one is.
+    #: Run missed days of the DataSet `today` later; otherwise only resubmitted ones run.
     catch_up: bool = False
 
     def __post_init__(self) -> None:
         if self.lease <= timedelta(0):
-            raise InvalidDefinition(f"a lease of {self.lease} cannot be held; make it longer than nothing")
+            raise InvalidDefinition(f"a lease of {self.lease} expires at once; make it positive")
         if self.lease > LONGEST:
-            raise InvalidDefinition(f"a lease of {self.lease} holds for ever; make it at most {LONGEST.days} days")
+            raise InvalidDefinition(f"a lease of {self.lease} is too long; use at most {LONGEST.days} days")
         if not 1 <= self.max_attempts <= 1_000_000:
-            raise InvalidDefinition(f"max_attempts is {self.max_attempts}; let it be 1 to 1,000,000")
+            raise InvalidDefinition(f"max_attempts is {self.max_attempts}; use 1 to 1,000,000")
         if self.retry_delay < timedelta(0):
-            raise InvalidDefinition(f"a retry_delay of {self.retry_delay} lies in the past; make it positive")
+            raise InvalidDefinition(f"a retry_delay of {self.retry_delay} is negative; use 0 or more")
         if self.retry_delay > LONGEST:
-            raise InvalidDefinition(
-                f"a retry_delay of {self.retry_delay} is never over; make it at most {LONGEST.days} days"
-            )
+            raise InvalidDefinition(f"a retry_delay of {self.retry_delay} is too long; use at most {LONGEST.days} days")
 
 
-#: The names of all that a policy says.
+#: The names of all settings of a policy.
 POLICY = tuple(field.name for field in fields(Policy))
 
 
@@ -129,20 +129,23 @@ class Job:
 
     def __post_init__(self) -> None:
         job_id(self.jobid)
-        names = [*(one.datasetid for one in self.inputs), *self.outputs]
+        names = [*(source.datasetid for source in self.inputs), *self.outputs]
         for name in names:
             dataset_id(name)
         if not self.outputs:
-            raise InvalidDefinition(f"job {self.jobid} has no OUT DataSet; a job produces at least one")
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise InvalidDefinition(f"job {self.jobid} uses {', '.join(twice)} twice; name each DataSet once")
+            raise InvalidDefinition(f"job {self.jobid} has no OUT DataSet; declare at least one")
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise InvalidDefinition(f"job {self.jobid} uses {', '.join(repeated)} twice; name each DataSet once")
         for variable in self.environment:
             if variable in ("IN", "OUT") or not variable:
                 raise InvalidDefinition(
-                    f"job {self.jobid} has an environment item named {variable!r}; choose another name"
+                    f"job {self.jobid} has an environment variable named {variable!r}; choose another name"
                 )
 
     def input_chunks(self, dataid: DataId) -> dict[DatasetId, tuple[DataId, ...]]:
-        """What must be listed in the ledger for a chunk of this Job."""
-        return {one.datasetid: one.mapping.of(dataid) for one in self.inputs if isinstance(one.mapping, ListedChunks)}
+        """The input chunks that the ledger lists for a chunk of this Job."""
+        return {
+            source.datasetid: source.mapping.of(dataid)
+            for source in self.inputs
+            if isinstance(source.mapping, ListedChunks)
+        }

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, Final
 
+from .check import Check
 from .errors import InvalidManifest
 from .ids import DataId, DatasetId, JobId, ManifestId, is_storable
 from .verdict import InputVersion
+
+#: The location of a version whose DataSet declares none: the program knows where it wrote it, the ledger does not.
+ELSEWHERE: Final = "elsewhere"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,22 +26,40 @@ class File:
         parts = self.path.split("/")
         if not self.path or self.path.startswith("/") or ".." in parts or "." in parts or not is_storable(self.path):
             raise InvalidManifest(
-                f"{self.path!r} is no file of a manifest; give a path inside of its location, without '.' and '..'"
+                f"{self.path!r} cannot be a file of a manifest; pass a path inside its location, without '.' and '..'"
             )
         if self.size < 0:
-            raise InvalidManifest(f"{self.path} has size {self.size}; a size is not negative")
+            raise InvalidManifest(f"{self.path} has size {self.size}; a size cannot be negative")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckResult:
     name: str
     passed: bool
+    #: The figures in words.
     detail: str = ""
+
+    def __str__(self) -> str:
+        return self.detail if self.name in self.detail else f"{self.name}: {self.detail}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """A staged version, not validated yet."""
+
+    location: str
+    files: tuple[File, ...]
+    row_count: int
+    schema_hash: str
+    content_digest: str | None
+    checks: tuple[Check, ...]
+    #: For each check the results of its aggregates.
+    values: tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewManifest:
-    """What a producer says of the version it has made; the ledger adds the rest when it publishes."""
+    """A version as its producer describes it; the ledger adds the rest when it publishes."""
 
     location: str
     files: tuple[File, ...] = ()
@@ -48,10 +71,10 @@ class NewManifest:
     def __post_init__(self) -> None:
         parts = self.location.split("/")
         if not self.location.strip("/ ") or ".." in parts or "." in parts or not is_storable(self.location):
-            raise InvalidManifest(f"{self.location!r} is no location; give a folder or URL without '.' and '..'")
+            raise InvalidManifest(f"{self.location!r} is not a location; pass a folder or URL without '.' and '..'")
         object.__setattr__(self, "location", self.location.rstrip("/"))
         if self.row_count is not None and self.row_count < 0:
-            raise InvalidManifest(f"{self.location} has {self.row_count} rows; a count is not negative")
+            raise InvalidManifest(f"{self.location} has {self.row_count} rows; a count cannot be negative")
 
     @property
     def bytes(self) -> int:
@@ -60,12 +83,14 @@ class NewManifest:
     def to_json(self) -> dict[str, object]:
         return {
             "location": self.location,
-            "files": [{"path": f.path, "size": f.size, "digest": f.digest} for f in self.files],
+            "files": [{"path": file.path, "size": file.size, "digest": file.digest} for file in self.files],
             "bytes": self.bytes,
             "row_count": self.row_count,
             "schema_hash": self.schema_hash,
             "content_digest": self.content_digest,
-            "checks": [{"name": c.name, "passed": c.passed, "detail": c.detail} for c in self.checks],
+            "checks": [
+                {"name": result.name, "passed": result.passed, "detail": result.detail} for result in self.checks
+            ],
         }
 
     def __str__(self) -> str:

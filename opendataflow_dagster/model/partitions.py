@@ -1,6 +1,6 @@
-"""Which dataids a DataSet has. The text forms are those of Dagster's partition keys.
+"""The dataids of a DataSet, written as Dagster writes its partition keys.
 
-`dataflow.has_dataid` of the ledger answers `has` in the same way, because a claim asks inside Postgres.
+`dataflow.has_dataid` is `has` in the ledger, because a claim is decided inside Postgres.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .ids import DataId, data_id
 
 Json: TypeAlias = dict[str, object]
 
-# Times here have no zone: a dataid has the time of its DataSet.
+# Times here have no zone: a dataid is in the time zone of its DataSet.
 SOME_TIME: Final = datetime.fromisoformat("2024-01-01")
 END_OF_TIME: Final = datetime.fromisoformat("9999-12-31T23:59:59")
 #: From short to long.
@@ -25,7 +25,7 @@ TIME_KINDS: Final = ("hourly", "daily", "weekly", "monthly")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimePartitions:
-    """A chunk for each hour, day, week or month, from `first` to `last` (None: without end)."""
+    """A chunk for each hour, day, week or month, from `first` to `last` (None: open-ended)."""
 
     kind: Literal["hourly", "daily", "weekly", "monthly"]
     first: str
@@ -42,10 +42,10 @@ class TimePartitions:
                     self.time_of(bound)
             except ValueError:
                 raise InvalidDefinition(
-                    f"{bound!r} is not a {self.kind} dataid; write it like {self._text(SOME_TIME)}"
+                    f"{bound!r} is not a {self.kind} dataid; use the form {self._text(SOME_TIME)}"
                 ) from None
         if self.last is not None and self.last < self.first:
-            raise InvalidDefinition(f"partitions end ({self.last}) before they begin ({self.first}); swap them")
+            raise InvalidDefinition(f"partitions end ({self.last}) before they start ({self.first}); swap them")
 
     def has(self, dataid: str) -> bool:
         try:
@@ -57,7 +57,7 @@ class TimePartitions:
         return self.kind != "weekly" or (time - self.time_of(self.first)).days % 7 == 0
 
     def time_of(self, dataid: str) -> datetime:
-        """When the chunk begins. ValueError: that is no dataid of this kind."""
+        """When the chunk begins. Raises ValueError for a dataid of another kind."""
         time = datetime.strptime(dataid, self._format)  # noqa: DTZ007 - see above
         if self._text(time) != dataid or (self.kind == "monthly" and time.day != 1) or time.minute:
             raise ValueError(dataid)
@@ -79,7 +79,7 @@ class TimePartitions:
             return END_OF_TIME
 
     def between(self, start: datetime, end: datetime) -> Iterator[DataId]:
-        """The chunks that begin in [start, end), of those there are."""
+        """The existing chunks that begin in [start, end)."""
         dataid = self.first
         if (first := self.time_of(self.first)) < start and self.kind != "monthly":
             step = self.end_of(self.first) - first
@@ -127,7 +127,7 @@ class StaticPartitions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangePartitions:
-    """A key's numbers from `first` to `last`, `step` of them in a chunk: `0-999`, `1000-1999`, ..."""
+    """The numbers from `first` to `last`, `step` of them in a chunk: `0-999`, `1000-1999`, ..."""
 
     first: int
     last: int
@@ -139,13 +139,13 @@ class RangePartitions:
         if not (0 <= self.first <= self.last < 10**18 and 1 <= self.step < 10**18):
             raise InvalidDefinition(
                 f"a range cannot go from {self.first} to {self.last} in steps of {self.step}; "
-                f"let it begin at 0 or above, end later, and take steps of at least 1"
+                f"start at 0 or above, end later, and use steps of at least 1"
             )
 
     def has(self, dataid: str) -> bool:
-        if not (found := self._PATTERN.fullmatch(dataid)):
+        if not (bounds := self._PATTERN.fullmatch(dataid)):
             return False
-        low, high = int(found[1]), int(found[2])
+        low, high = int(bounds[1]), int(bounds[2])
         return (
             self.first <= low <= self.last
             and (low - self.first) % self.step == 0
@@ -184,7 +184,7 @@ def static(*keys: str) -> StaticPartitions:
 
 
 def partitions_from_json(value: Mapping[str, Any]) -> Partitions:
-    """What `to_json` wrote."""
+    """The inverse of `to_json`."""
     match value:
         case {"kind": "static", "keys": list() as keys}:
             return static(*keys)
@@ -193,8 +193,8 @@ def partitions_from_json(value: Mapping[str, Any]) -> Partitions:
         case {"kind": "hourly" | "daily" | "weekly" | "monthly" as kind, "first": str() as begin}:
             return TimePartitions(kind=kind, first=begin, last=value.get("last"))
     raise InvalidDefinition(
-        f"{dict(value)!r} are no partitions; write them like {daily('2024-01-01').to_json()!r}, "
-        f"or of kind hourly, weekly, monthly, static (keys) or range (first, last, step)"
+        f"{dict(value)!r} are not partitions; use the form {daily('2024-01-01').to_json()!r}, "
+        f"or kind hourly, weekly, monthly, static (keys) or range (first, last, step)"
     )
 
 
@@ -203,19 +203,19 @@ def ranges(first: int, last: int, step: int) -> RangePartitions:
 
 
 def keys_until(partitions: Partitions, now: datetime) -> tuple[DataId, ...]:
-    """Every chunk that there is; of times, those that are over by `now`, as Dagster has them."""
+    """All chunks; of time partitions, those that have ended by `now`, as in Dagster."""
     match partitions:
         case StaticPartitions():
             return partitions.keys
         case RangePartitions():
             return tuple(partitions.all())
         case TimePartitions(first=first):
-            found = partitions.between(partitions.time_of(first), now)
-            return tuple(one for one in found if partitions.end_of(one) <= now)
+            begun = partitions.between(partitions.time_of(first), now)
+            return tuple(dataid for dataid in begun if partitions.end_of(dataid) <= now)
 
 
 def previous_key(partitions: Partitions | None, dataid: str) -> DataId | None:
-    """The chunk before this one; None: it is the first, or nobody knows their order."""
+    """The chunk before this one; None: it is the first, or the chunks have no order."""
     match partitions:
         case None:
             return None

@@ -1,4 +1,4 @@
-"""A name as one part of a path. A dataid may hold anything printable; a folder may not."""
+"""A name as one part of a path: a dataid may contain any printable character, a folder name may not."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import hashlib
 from typing import Final
 from urllib.parse import quote
 
-# File systems take 255 bytes for a part; a suffix may follow.
+# File systems allow 255 bytes for a part; a suffix may follow.
 _MAX_LENGTH: Final = 200
 
 
 def path_part(name: str) -> str:
-    """Different for different names, never empty, `.` or `..`, and without a slash: it cannot leave its folder."""
-    # The tilde is ours, see below.
+    """Unique for each name, never empty, `.` or `..`, and without a slash, so it cannot leave its folder."""
+    # The tilde is reserved for the digest below.
     encoded = quote(name, safe=" +,=@:").replace("~", "%7E")
     if encoded.startswith("."):
         encoded = f"%2E{encoded[1:]}"

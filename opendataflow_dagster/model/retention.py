@@ -1,4 +1,4 @@
-"""How long the files of old versions and of failed attempts stay."""
+"""How long the files of old versions and failed attempts are kept."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from .errors import InvalidDefinition
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retention:
-    """An old version goes when it is neither among the newest `versions` nor was current within `time`. With neither
-    given, every version stays. The current version and those that a live claim reads stay whatever is said here."""
+    """An old version is removed once it is not among the newest `versions` and was not current within `time`. Without
+    either setting, all versions stay. The current version, and those that a live claim reads, always stay."""
 
     versions: int | None = None
     time: timedelta | None = None
-    #: What an attempt left that did not become a version stays so long, to be looked at.
+    #: How long the files of a failed attempt are kept for inspection.
     failed: timedelta = timedelta(days=7)
-    #: Who has just looked up a version may read it so long, without a claim that pins it.
+    #: How long a reader without a claim may go on reading a version that it has just looked up.
     grace: timedelta = timedelta(hours=1)
 
     def __post_init__(self) -> None:
         if self.versions is not None and self.versions < 1:
             raise InvalidDefinition(
-                f"a retention of {self.versions} versions would drop the current one; keep 1 or more"
+                f"a retention of {self.versions} versions would remove the current one; keep at least 1"
             )
         for name, span in (("time", self.time), ("failed", self.failed), ("grace", self.grace)):
             if span is not None and span < timedelta(0):
-                raise InvalidDefinition(f"a retention's {name} of {span} is in the future; give a positive time")
+                raise InvalidDefinition(f"a retention's {name} of {span} is negative; use a positive time")

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from .ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId
-
-
-class Question(StrEnum):
-    READY = "READY"
-    RIGHT = "RIGHT"
-    PLACED = "PLACED"
-    VALID = "VALID"
-    SAFE = "SAFE"
+from .problems import Problem, Question
 
 
 class Code(StrEnum):
-    """What a no is called: one for each question, in order."""
+    """The code of a no: one for each question, in order."""
 
     DATA_NOT_READY = "DATA_NOT_READY"
     WRONG_DATA = "WRONG_DATA"
@@ -41,7 +34,7 @@ _YES: Final = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputVersion:
-    """The evidence: an input chunk, and the version of it that was asked about. No manifest: made by someone else."""
+    """The evidence: an input chunk and the version that was asked about. No manifest: a foreign client made it."""
 
     datasetid: DatasetId
     dataid: DataId
@@ -62,36 +55,44 @@ class Answer:
     yes: bool
     reason: str
 
-    @classmethod
-    def of(cls, question: Question, no: str | None) -> Answer:
-        return cls(question=question, yes=no is None, reason=_YES[question] if no is None else no)
-
     def __str__(self) -> str:
         return f"{self.question} {'yes' if self.yes else 'no'}: {self.reason}"
-
-
-#: What every claim has.
-FIVE_YES: Final = tuple(Answer.of(question, None) for question in Question)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
     jobid: JobId
     dataid: DataId
-    answers: tuple[Answer, ...]
-    #: The evidence for all five.
+    #: The nos, in the order of the questions; none: five yes.
+    problems: tuple[Problem, ...] = ()
+    #: The evidence for all five answers.
     inputs: tuple[InputVersion, ...] = ()
     asked: datetime | None = None
     claim_id: ClaimId | None = None
 
     @property
     def go(self) -> bool:
-        return all(answer.yes for answer in self.answers)
+        return not self.problems
 
     @property
     def code(self) -> Code | None:
         """The first no."""
-        return next((CODES[answer.question] for answer in self.answers if not answer.yes), None)
+        return next((CODES[question] for question in Question if self._nos(question)), None)
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        return tuple(
+            Answer(question=question, yes=not (nos := self._nos(question)), reason="; ".join(nos) or _YES[question])
+            for question in Question
+        )
+
+    def with_problem(self, problem: Problem) -> Verdict:
+        """The same verdict, with a no that the ledger cannot know."""
+        problems = sorted((*self.problems, problem), key=lambda no: list(Question).index(no.question))
+        return replace(self, problems=tuple(problems))
+
+    def _nos(self, question: Question) -> list[str]:
+        return [str(problem) for problem in self.problems if problem.question is question]
 
     def __str__(self) -> str:
         if self.go:

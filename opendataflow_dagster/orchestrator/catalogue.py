@@ -14,13 +14,13 @@ import dagster as dg
 from pyspark.sql.types import StructType
 
 from ..engine.declaration import Declaration, DeclaredInput, ReadForeign
-from ..model.checks import Accepted, Between, Fresh, Matches, NotNull, Unique
+from ..model.check import refuse_unknown_columns, refuse_wrong_types
 from ..model.dataset import Dataset
 from ..model.errors import InvalidDefinition
 from ..model.ids import DatasetId
 from ..model.job import EQUAL, ChunkMapping, ChunksWithin, EqualChunk, Input, Job
 from ..model.partitions import Partitions, TimePartitions
-from ..warehouse.parquet import schema_hash
+from ..warehouse.schema import schema_hash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,25 +184,5 @@ def _refuse_wrong_columns(one: Declaration) -> None:
         return
     types = {column.name: column.dataType.simpleString() for column in one.schema.fields}
     for check in one.checks:
-        match check:
-            case NotNull(columns=columns) | Unique(columns=columns):
-                used = columns
-            case Accepted(column=column) | Between(column=column) | Matches(column=column) | Fresh(column=column):
-                used = (column,)
-            case _:
-                continue
-        if unknown := [name for name in used if name not in types]:
-            raise InvalidDefinition(
-                f"DataSet {one.datasetid}: the check {check.name} asks for {', '.join(unknown)}, "
-                f"which its schema does not have; it has {', '.join(types)}"
-            )
-        if isinstance(check, Matches) and types[check.column] != "string":
-            raise InvalidDefinition(
-                f"DataSet {one.datasetid}: the check {check.name} needs text, "
-                f"but {check.column} is {types[check.column]}"
-            )
-        if isinstance(check, Fresh) and not types[check.column].startswith(("timestamp", "date")):
-            raise InvalidDefinition(
-                f"DataSet {one.datasetid}: the check {check.name} needs a time, "
-                f"but {check.column} is {types[check.column]}"
-            )
+        refuse_unknown_columns(check, types, f"DataSet {one.datasetid}")
+        refuse_wrong_types(check, types, f"DataSet {one.datasetid}")

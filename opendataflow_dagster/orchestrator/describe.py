@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ..model.definition import Connection, Definition
 from ..model.errors import InvalidDefinition, OpenDataFlowError
-from ..protocol.transfer import Registry, to_json
+from ..model.registry import Registry
+from ..model.registry_json import registry_to_json
 from . import definitions
 from .catalogue import Catalogue
 
@@ -38,7 +39,7 @@ def describe(file: Path) -> dict[str, object]:
         for one in entries
         if one.job is not None and one.declaration.concurrency is not None
     }
-    return {"registry": to_json(registry), "concurrency": limits}
+    return {"registry": registry_to_json(registry), "concurrency": limits}
 
 
 def main(file: str, result: str) -> int:

@@ -17,7 +17,7 @@ import dagster as dg
 from ..ledger.database import Ledger
 from ..ledger.reports import Silence, silence
 from ..model.ids import RunId
-from ..protocol.job_run import be_heard
+from ..protocol.job_run import record_heartbeat
 from .catalogue import Catalogue
 
 _EVERY_SECONDS: Final = 5.0
@@ -35,7 +35,7 @@ def heard_of(ledger: Ledger, run_id: RunId) -> Iterator[None]:
         while not over.wait(_EVERY_SECONDS):
             # Whatever it was, the next time may be better; and nobody must die of it.
             with suppress(Exception):
-                be_heard(ledger, run_id)
+                record_heartbeat(ledger, run_id)
 
     thread = threading.Thread(target=say, name="odf-heard-of", daemon=True)
     thread.start()

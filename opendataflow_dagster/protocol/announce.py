@@ -1,13 +1,13 @@
-"""announce: chunks of an external DataSet are there. The same as READY rows typed in SQL, with a name and a version."""
+"""announce: record chunks that exist or are wanted. External chunks become READY; chunks of a Job become PENDING."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from ..ledger import chunks
+from ..ledger import chunks, lookup, registry
 from ..ledger.database import Ledger
 from ..model.errors import InvalidInput, UnknownName
-from ..model.ids import ChunkKey, DataId, data_id, dataset_id
+from ..model.ids import ChunkKey, DataId, data_id, dataset_id, job_id
 from ..model.manifest import NewManifest
 from .publish import refuse_misplaced
 
@@ -21,21 +21,37 @@ def announce(
     reason: str = "",
     manifests: Mapping[DataId, NewManifest] | None = None,
 ) -> list[ChunkKey]:
-    """READY, with a new version for those that have a manifest. Returns the chunks that this changed."""
-    dataset, wanted = dataset_id(datasetid), list(dict.fromkeys(data_id(one) for one in dataids))
+    """READY, with a new version for each chunk that has a manifest. Returns the chunks that changed.
+
+    Without manifests this is the same as typing READY rows in SQL.
+    """
+    dataset, names = dataset_id(datasetid), list(dict.fromkeys(data_id(dataid) for dataid in dataids))
     versions = dict(manifests or {})
-    if strangers := sorted(set(versions) - set(wanted)):
+    if unannounced := sorted(set(versions) - set(names)):
         raise InvalidInput(
-            f"{dataset}: there are manifests for {', '.join(strangers[:3])}, which is not announced; name it as well"
+            f"{dataset}: manifests are given for {', '.join(unannounced[:3])}, which is not announced; "
+            f"announce it as well"
         )
     for dataid, manifest in versions.items():
         refuse_misplaced(ChunkKey(datasetid=dataset, dataid=dataid), manifest)
     with ledger.transaction(actor=by, reason=reason) as transaction:
         known, producer = chunks.producer_of(transaction, dataset)
         if not known:
-            raise UnknownName(f"DataSet {dataset} is not registered; register it before you announce its chunks")
+            raise UnknownName(f"DataSet {dataset} is not registered; register it before announcing its chunks")
         if producer is not None:
             raise InvalidInput(
-                f"DataSet {dataset} is made by job {producer}, so its chunks are not announced; let the job run"
+                f"DataSet {dataset} is produced by job {producer}, so its chunks cannot be announced; run the job"
             )
-        return chunks.announce(transaction, dataset, wanted, versions)
+        return chunks.announce(transaction, dataset, names, versions)
+
+
+def announce_pending(ledger: Ledger, jobid: str, dataids: Sequence[DataId], *, by: str) -> int:
+    """Chunks of a Job, which runs them as soon as their inputs are READY. Returns how many are new."""
+    job = job_id(jobid)
+    with ledger.transaction(actor=by) as transaction:
+        if listed := [item for item in lookup.job_datasets(transaction, job) if item.mapping == "listed"]:
+            raise InvalidInput(
+                f"job {job}: a function in its code lists the chunks of {listed[0].datasetid} that it needs; "
+                f"plan its chunks from that code, or request them in Dagster"
+            )
+        return registry.announce_chunks(transaction, job, dataids)

@@ -1,31 +1,31 @@
-"""cancel: a person ends what runs. It is FAILED and can be resubmitted; who still works on it publishes nothing."""
+"""cancel: an operator stops running chunks. They become FAILED, and their claims can publish nothing any more."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..insight.runs import runs
-from ..ledger.chunks import changed, require
+from ..ledger import operations, runs
+from ..ledger.chunks import require
 from ..ledger.database import Ledger
 from ..model.ids import ChunkKey, RunId
 
 
 def cancel(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "") -> list[ChunkKey]:
-    """Returns those that ran."""
-    wanted = list(keys)
+    """Returns the chunks that were running."""
+    chunks = list(keys)
     with ledger.transaction(actor=by) as transaction:
-        require(transaction, wanted)
-        return changed(transaction, "cancel_chunks", wanted, reason=_words(by, reason))
+        require(transaction, chunks)
+        return operations.cancel(transaction, chunks, _reason(by, reason))
 
 
 def cancel_run(ledger: Ledger, run_id: int, *, by: str, reason: str = "") -> list[ChunkKey]:
-    """All that the run holds, and what was asked of it and has not begun; the run has failed."""
-    runs(ledger, run_ids=[run_id])
+    """Fails what the run holds, what was requested of it and has not begun, and the run itself."""
     with ledger.transaction(actor=by) as transaction:
-        done = changed(transaction, "cancel_run", (), run_id=run_id, reason=_words(by, reason))
-        transaction.run("end_run", run_id=RunId(run_id), outcome="FAILED")
-    return done
+        runs.require(transaction, run_id)
+        cancelled = operations.cancel_run(transaction, run_id, _reason(by, reason))
+        runs.end(transaction, RunId(run_id), failed=True)
+    return cancelled
 
 
-def _words(by: str, reason: str) -> str:
+def _reason(by: str, reason: str) -> str:
     return f"cancelled by {by}: {reason}" if reason else f"cancelled by {by}"

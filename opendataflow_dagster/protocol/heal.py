@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ledger.chunks import changed, expire
+from ..ledger.claims import open_days
 from ..ledger.database import Ledger
 from ..model.ids import ChunkKey
 from ..model.status import Status
@@ -50,7 +51,7 @@ def heal(ledger: Ledger, *, rebuild: bool = False, asked_by: str = "") -> Healed
     with ledger.transaction(actor=f"heal: cascade policy{person}") as transaction:
         cascaded = changed(transaction, "heal_cascade", ())
     with ledger.transaction(actor=f"heal{person}") as transaction:
-        transaction.rows("turn_the_day")
+        open_days(transaction)
         asked_again = transaction.value("heal_blocked")
         closed_runs = transaction.run("heal_runs")
     strays = added = removed = 0

@@ -1,36 +1,41 @@
-"""hold, unhold, skip: a person takes a chunk out of the flow, and gives it back."""
+"""hold, unhold, skip: an operator takes chunks out of the flow, and puts them back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
-from ..ledger.chunks import changed, require
+from ..ledger import operations
+from ..ledger.chunks import require
 from ..ledger.database import Ledger
 from ..model.ids import ChunkKey
 from ..model.status import Status
 
 
 def hold(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "") -> list[ChunkKey]:
-    """Nobody may run them until `unhold`; a running one loses its claim. Returns those that were not on hold."""
-    return _set(ledger, keys, Status.HOLD, by, reason)
+    """The chunks cannot run until `unhold`; live claims are revoked. Returns the chunks that were not on HOLD."""
+    return _set_status(ledger, keys, Status.HOLD, by, reason)
 
 
 def skip(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "") -> list[ChunkKey]:
-    """They are deliberately not produced; consumers wait or pass, as the DataSet declares."""
-    return _set(ledger, keys, Status.SKIPPED, by, reason)
+    """The chunks are deliberately not produced. The DataSet declares whether consumers wait or run without them."""
+    return _set_status(ledger, keys, Status.SKIPPED, by, reason)
 
 
 def unhold(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "") -> list[ChunkKey]:
-    """They get back the status that they had; one that was running is resubmitted."""
-    wanted = list(keys)
+    """Restores the status from before the hold; a chunk that was RUNNING becomes RESUBMIT."""
+    chunks = list(keys)
     with ledger.transaction(actor=by) as transaction:
-        require(transaction, wanted)
-        return changed(transaction, "unhold", wanted, reason=reason or None)
+        require(transaction, chunks)
+        return operations.unhold(transaction, chunks, reason or None)
 
 
-def _set(ledger: Ledger, keys: Iterable[ChunkKey], status: Status, by: str, reason: str) -> list[ChunkKey]:
-    wanted = list(keys)
+def _set_status(
+    ledger: Ledger, keys: Iterable[ChunkKey], status: Literal[Status.HOLD, Status.SKIPPED], by: str, reason: str
+) -> list[ChunkKey]:
+    chunks = list(keys)
     with ledger.transaction(actor=by) as transaction:
-        done = changed(transaction, "set_status", wanted, status=status, reason=reason or None)
-        require(transaction, wanted)
-        return done
+        changed = operations.set_status(transaction, chunks, status, reason or None)
+        # Afterwards: a planned chunk gets its row only now.
+        require(transaction, chunks)
+        return changed

@@ -1,7 +1,8 @@
-"""run: one execution of a Job, over one chunk or many. Claims name it, and a dead run's claims are released by it."""
+"""begin, end, discard and delete runs. A run is one execution of a Job; its claims carry its id."""
 
 from __future__ import annotations
 
+from ..ledger import runs
 from ..ledger.chunks import deleted
 from ..ledger.database import Ledger
 from ..model.ids import ChunkKey, RunId, data_id, job_id
@@ -9,33 +10,32 @@ from .gate import require_job
 
 
 def begin_run(ledger: Ledger, jobid: str, *, runner: str | None = None, external_id: str | None = None) -> RunId:
-    """`external_id` is what the orchestrator calls the run."""
+    """`external_id` is the orchestrator's id of the run."""
     job = job_id(jobid)
     with ledger.statement() as statement:
         require_job(statement, job)
-        begun = statement.one("begin_run", jobid=job, runner=runner or ledger.actor, external_id=external_id)
-    return RunId(begun["run_id"])
+        return runs.begin(statement, job, runner=runner or ledger.actor, external_id=external_id)
 
 
-def be_heard(ledger: Ledger, run_id: RunId) -> None:
-    """The process of this run lives."""
+def record_heartbeat(ledger: Ledger, run_id: RunId) -> None:
+    """The process of this run is alive."""
     with ledger.statement() as statement:
-        statement.run("be_heard", run_id=run_id)
+        runs.record_heartbeat(statement, run_id)
 
 
 def end_run(ledger: Ledger, run_id: RunId, *, failed: bool = False) -> None:
     with ledger.statement() as statement:
-        statement.run("end_run", run_id=run_id, outcome="FAILED" if failed else "ENDED")
+        runs.end(statement, run_id, failed=failed)
 
 
-def forget_run(ledger: Ledger, run_id: RunId) -> None:
-    """A run that took nothing never was: a scheduler asks every minute."""
+def discard_run(ledger: Ledger, run_id: RunId) -> None:
+    """Delete a run that claimed nothing. Schedulers poll every minute, and empty runs would fill the list."""
     with ledger.statement() as statement:
-        statement.run("forget_run", run_id=run_id)
+        runs.delete(statement, run_id)
 
 
 def delete_run(ledger: Ledger, jobid: str, dataid: str, *, by: str, reason: str = "") -> list[ChunkKey]:
-    """As if the Job had never run for this dataid: its own rows go. A live claim is lost; versions stay."""
+    """Delete the rows of a Job for one dataid, as if it had never run. A live claim is revoked; versions stay."""
     job, chunk = job_id(jobid), data_id(dataid)
     with ledger.transaction(actor=by, reason=reason) as transaction:
         require_job(transaction, job)

@@ -14,13 +14,13 @@ from ..model.ids import ChunkKey, DatasetId
 from ..model.manifest import Manifest, NewManifest
 from ..warehouse.placement import misplaced
 
-# So many in one transaction: it holds a lock for each, and the server has room for some thousands.
+# A transaction holds a lock for each chunk, and the server has space for some thousands.
 _AT_ONCE = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Made:
-    """A claim and what was made under it: a manifest for each of its outputs."""
+class StagedClaim:
+    """A claim and what was staged under it: a manifest for each of its outputs."""
 
     claim: Claim
     manifests: Mapping[DatasetId, NewManifest]
@@ -28,82 +28,78 @@ class Made:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Misfit:
+    """A claim that is still held, and why what was staged under it cannot be published."""
+
     claim: Claim
     error: InvalidManifest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """What became of many: versions, the claims that were lost meanwhile, and those that are still held."""
+    """What became of many: new versions, claims that were lost, and claims whose manifests cannot be published."""
 
     versions: tuple[Publication, ...]
     lost: tuple[Claim, ...]
-    #: Their manifests do not fit their DataSets, each with what is wrong with it; nothing of them was published.
     misfits: tuple[Misfit, ...]
 
 
 def publish(ledger: Ledger, claim: Claim, manifest: NewManifest | Mapping[DatasetId, NewManifest]) -> Publication:
-    """The new version of the chunk (of its first output). Safe to repeat when the answer was lost on its way."""
+    """The new version of the chunk (of its first output). Safe to repeat when the answer was lost."""
     if isinstance(manifest, NewManifest):
         manifest = dict.fromkeys(claim.outputs, manifest)
-    published = publish_many(ledger, [Made(claim=claim, manifests=manifest)])
+    published = publish_many(ledger, [StagedClaim(claim=claim, manifests=manifest)])
     if published.lost:
         raise ClaimLost(list(published.lost), "publish")
     if published.misfits:
         raise published.misfits[0].error
-    return next(one for one in published.versions if one.datasetid == claim.outputs[0])
+    return next(version for version in published.versions if version.datasetid == claim.outputs[0])
 
 
-def publish_many(ledger: Ledger, made: Sequence[Made]) -> Published:
-    """Each claim by itself: what was lost or does not fit does not hold back the others. What can be seen without the
-    ledger refuses all: a failed check, a file that is not there."""
+def publish_many(ledger: Ledger, staged: Sequence[StagedClaim]) -> Published:
+    """Each claim by itself: one that was lost or does not fit does not hold back the others."""
     # A claim that is given twice is published once.
-    made = list({one.claim.claim_id: one for one in made}.values())
-    for one in made:
-        _refuse_wrong(one)
-    by_claim: dict[int, list[Publication]] = {}
-    refused: dict[int, Refusal] = {}
-    for begin in range(0, len(made), _AT_ONCE):
+    by_id = {item.claim.claim_id: item for item in staged}
+    errors = {claim_id: error for claim_id, item in by_id.items() if (error := _misfit(item))}
+    fitting = [item for claim_id, item in by_id.items() if claim_id not in errors]
+    versions: dict[int, list[Publication]] = {}
+    for begin in range(0, len(fitting), _AT_ONCE):
         with ledger.statement() as statement:
-            portion = [(one.claim, one.manifests) for one in made[begin : begin + _AT_ONCE]]
+            portion = [(item.claim, item.manifests) for item in fitting[begin : begin + _AT_ONCE]]
             publications, refusals = ledger_claims.publish(statement, portion)
         for publication in publications:
-            by_claim.setdefault(publication.claim_id, []).append(publication)
-        # One for each claim, whatever else is wrong with its other outputs.
-        refused |= {one.claim_id: one for one in refusals}
-    answered = by_claim.keys() | refused.keys()
-    missing = [one.claim for one in made if one.claim.claim_id not in answered]
+            versions.setdefault(publication.claim_id, []).append(publication)
+        errors |= {refusal.claim_id: _refused(by_id[refusal.claim_id], refusal) for refusal in refusals}
+    missing = [item.claim for claim_id, item in by_id.items() if claim_id not in versions and claim_id not in errors]
     if missing:
-        # Perhaps it was published, and only the answer did not arrive.
+        # Perhaps it was published before, and only the answer did not arrive.
         with ledger.statement() as statement:
             for publication in ledger_claims.published_by(statement, missing):
-                by_claim.setdefault(publication.claim_id, []).append(publication)
+                versions.setdefault(publication.claim_id, []).append(publication)
     return Published(
-        versions=tuple(version for one in made for version in by_claim.get(one.claim.claim_id, ())),
-        lost=tuple(one for one in missing if one.claim_id not in by_claim),
-        misfits=tuple(
-            Misfit(claim=one.claim, error=InvalidManifest(_in_words(one, refused[one.claim.claim_id])))
-            for one in made
-            if one.claim.claim_id in refused
-        ),
+        versions=tuple(version for claim_id in by_id for version in versions.get(claim_id, ())),
+        lost=tuple(claim for claim in missing if claim.claim_id not in versions),
+        misfits=tuple(Misfit(claim=by_id[claim_id].claim, error=error) for claim_id, error in errors.items()),
     )
 
 
-def _refuse_wrong(made: Made) -> None:
-    if made.manifests.keys() != set(made.claim.outputs):
-        raise InvalidManifest(
-            f"{made.claim.jobid}/{made.claim.dataid} was claimed for {', '.join(made.claim.outputs)}, "
-            f"but there are manifests for {', '.join(sorted(made.manifests)) or 'nothing'}; give one for each output"
+def _misfit(staged: StagedClaim) -> InvalidManifest | None:
+    """What can be seen without the ledger: a missing manifest, a failed check, a file that is not there."""
+    claim = staged.claim
+    if staged.manifests.keys() != set(claim.outputs):
+        return InvalidManifest(
+            f"{claim.jobid}/{claim.dataid} was claimed for {', '.join(claim.outputs)}, but there are manifests for "
+            f"{', '.join(sorted(staged.manifests)) or 'nothing'}; give one for each output"
         )
-    for datasetid, manifest in made.manifests.items():
+    for datasetid, manifest in staged.manifests.items():
         if failed := [check for check in manifest.checks if not check.passed]:
-            figures = "; ".join(f"{check.name}: {check.detail}" for check in failed)
-            raise InvalidManifest(
-                f"{datasetid}/{made.claim.dataid} failed its checks ({figures}); "
+            figures = "; ".join(str(check) for check in failed)
+            return InvalidManifest(
+                f"{datasetid}/{claim.dataid} failed its checks ({figures}); "
                 f"correct its data or its code, then resubmit it"
             )
-        if manifest.files:  # which spares those without any a name that nobody needs
-            refuse_misplaced(ChunkKey(datasetid=datasetid, dataid=made.claim.dataid), manifest)
+        if wrong := misplaced(manifest.location, manifest.files):
+            return InvalidManifest(f"{datasetid}/{claim.dataid}: {wrong}; write it again, then publish it")
+    return None
 
 
 def refuse_misplaced(key: ChunkKey, manifest: NewManifest | Manifest) -> None:
@@ -111,15 +107,16 @@ def refuse_misplaced(key: ChunkKey, manifest: NewManifest | Manifest) -> None:
         raise InvalidManifest(f"{key}: {wrong}; write it again, then publish it")
 
 
-def _in_words(made: Made, refused: Refusal) -> str:
-    manifest, chunk = made.manifests[refused.datasetid], f"{refused.datasetid}/{made.claim.dataid}"
-    match refused.problem:
+def _refused(staged: StagedClaim, refusal: Refusal) -> InvalidManifest:
+    manifest, chunk = staged.manifests[refusal.datasetid], f"{refusal.datasetid}/{staged.claim.dataid}"
+    match refusal.problem:
         case "OUTSIDE":
-            return f"{chunk}: {manifest.location} lies outside of the root {refused.root}; write it below its root"
+            problem = f"{manifest.location} is outside its root {refusal.root}; write it below its root"
         case "SAME_PLACE":
-            return f"{chunk}: {manifest.location} is the place of an older version; write it into a folder of its own"
-        case _:
-            return (
-                f"{chunk} has schema {manifest.schema_hash}, declared is {refused.declared}; "
+            problem = f"{manifest.location} holds an older version; write it into a folder of its own"
+        case "OTHER_SCHEMA":
+            problem = (
+                f"schema {manifest.schema_hash} was written, declared is {refusal.declared}; "
                 f"write it as declared, or declare the new schema"
             )
+    return InvalidManifest(f"{chunk}: {problem}")

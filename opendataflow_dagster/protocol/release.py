@@ -42,9 +42,9 @@ def abandon(ledger: Ledger, claims: Sequence[Claim], reason: str, *, begun: bool
 def abandon_run(ledger: Ledger, run_id: RunId, reason: str) -> int:
     """A run is dead: all that it still held is abandoned; how many chunks that were."""
     with ledger.transaction() as transaction:
-        released = transaction.rows("release_run", run_id=run_id, reason=_short(reason))
+        released = ledger_claims.release_run(transaction, run_id, _short(reason))
         transaction.run("end_run", run_id=run_id, outcome="FAILED")
-    return len(released)
+    return released
 
 
 def _short(reason: str) -> str:

@@ -1,7 +1,7 @@
-"""request: somebody asks an orchestrator for chunks. What that means for each is settled before anything is claimed.
+"""request: a person or an orchestrator asks for chunks. What that means for each is settled before anything is claimed.
 
-A person's request makes FAILED chunks, and READY ones that are older than it, RESUBMIT. A chunk that became READY after
-the request was made has what was asked for. Who is no person (a sensor, a schedule) resubmits nothing.
+A person's request resubmits FAILED chunks, and READY ones that are older than it. A chunk that became READY after the
+request was made satisfies it. A sensor's or a schedule's request resubmits nothing.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..ledger import registry, rows
-from ..ledger.chunks import changed, ready_versions
-from ..ledger.claims import give_way
+from ..ledger import registry
 from ..ledger.database import Ledger
-from ..model.ids import ChunkKey, DataId, RunId, data_id
+from ..model.ids import DataId, RunId, data_id
 from ..model.job import Job
 from ..model.manifest import Manifest
 
@@ -23,7 +21,7 @@ from ..model.manifest import Manifest
 class Requested:
     #: These were FAILED or too old, and run again.
     resubmitted: tuple[DataId, ...]
-    #: These are READY: nothing runs. None: somebody else made it, without a version.
+    #: These are READY and do not run. None: a foreign client made the chunk, without a version.
     satisfied: Mapping[DataId, Manifest | None]
 
 
@@ -37,21 +35,10 @@ def request(
     run_id: RunId | None = None,
     reason: str = "",
 ) -> Requested:
-    """Safe to repeat. `requested` is when a person asked; None: it was no person. `run_id`: who shall make them."""
-    wanted = tuple(dict.fromkeys(data_id(one) for one in dataids))
-    keys = [ChunkKey(datasetid=output, dataid=one) for output in job.outputs for one in wanted]
-    with ledger.transaction(actor=by) as transaction:
-        registry.plan_chunks(transaction, job, wanted, run_id)
-        again: list[ChunkKey] = []
-        if requested is not None:
-            again = changed(transaction, "request", keys, reason=reason, requested=requested, run_id=run_id)
-        ready = ready_versions(transaction, [one for one in keys if one.datasetid == job.outputs[0]])
-    if run_id is not None:
-        # By itself, because it locks the rows in another order than those above.
-        with ledger.transaction(actor=by) as transaction:
-            give_way(transaction)
-            transaction.run("ask_of_run", **rows.chunks(keys), run_id=run_id)
-    return Requested(
-        resubmitted=tuple(dict.fromkeys(one.dataid for one in again)),
-        satisfied={key.dataid: manifest for key, manifest in ready.items()},
-    )
+    """Safe to repeat. `requested` is when a person asked, or None; `run_id` is the run that will make the chunks."""
+    chunks = tuple(dict.fromkeys(data_id(dataid) for dataid in dataids))
+    with ledger.statement() as statement:
+        resubmitted, ready = registry.request(
+            statement, job, chunks, by=by, requested=requested, run_id=run_id, reason=reason
+        )
+    return Requested(resubmitted=resubmitted, satisfied=ready)

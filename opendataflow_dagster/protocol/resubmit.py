@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..ledger.chunks import changed, downstream, find, require
+from ..ledger import operations
+from ..ledger.chunks import downstream, find, require
 from ..ledger.database import Ledger
 from ..model.ids import ChunkKey
 from ..model.status import Status
@@ -16,9 +17,9 @@ from ..model.status import Status
 class Resubmitted:
     #: These run again, producers before consumers, when their inputs are READY.
     chunks: tuple[ChunkKey, ...]
-    #: On hold: unhold them first.
+    #: On HOLD: unhold them first.
     held: tuple[ChunkKey, ...]
-    #: RESUBMIT already, or READY since after the request was made.
+    #: Already RESUBMIT, or READY since the request was made.
     satisfied: tuple[ChunkKey, ...]
 
 
@@ -31,17 +32,17 @@ def resubmit(
     with_downstream: bool = False,
     requested: datetime | None = None,
 ) -> Resubmitted:
-    """All in one transaction. `requested`: a chunk that became READY after that has what was asked for."""
+    """All in one transaction. `requested`: leave chunks that became READY after this time."""
     wanted = list(dict.fromkeys(keys))
     with ledger.transaction(actor=by) as transaction:
         require(transaction, wanted)
         if with_downstream:
             wanted = downstream(transaction, wanted)
-        done = changed(transaction, "resubmit", wanted, reason=reason or None, requested=requested)
-        left = find(transaction, wanted)
-    held = {ChunkKey(datasetid=one.datasetid, dataid=one.dataid) for one in left if one.status == Status.HOLD}
+        resubmitted = operations.resubmit(transaction, wanted, reason or None, requested)
+        chunks = find(transaction, wanted)
+    held = {ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid) for chunk in chunks if chunk.status == Status.HOLD}
     return Resubmitted(
-        chunks=tuple(done),
+        chunks=tuple(resubmitted),
         held=tuple(sorted(held)),
-        satisfied=tuple(sorted(set(wanted) - set(done) - held)),
+        satisfied=tuple(sorted(set(wanted) - set(resubmitted) - held)),
     )

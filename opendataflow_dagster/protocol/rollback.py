@@ -1,4 +1,4 @@
-"""rollback: an earlier version of a chunk becomes the newest. No bytes move; its consumers are out of date."""
+"""rollback: publish an earlier version of a chunk again. No bytes move; chunks made from a newer one become stale."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .publish import refuse_misplaced
 
 
 def rollback(ledger: Ledger, key: ChunkKey, version: int, *, by: str, reason: str = "") -> int:
-    """The number of the new version. A chunk that is running or on hold is refused."""
+    """Returns the number of the new version. A chunk that is RUNNING or on HOLD is refused."""
     with ledger.transaction(actor=by) as transaction:
         chunks.require(transaction, [key])
-        old = chunks.version(transaction, key, version)
-        if old is None:
-            raise UnknownName(f"{key} has no version {version}; see which it has with: odf chunk show")
-        refuse_misplaced(key, old)
-        said = f"rolled back to version {version}{': ' if reason else ''}{reason}"
-        made = chunks.rollback(transaction, old, said)
-        if made is None:
-            raise ForbiddenTransition(f"{key} is running or on hold; cancel or unhold it, then roll it back")
-        return made
+        old_manifest = chunks.version(transaction, key, version)
+        if old_manifest is None:
+            raise UnknownName(f"{key} has no version {version}; list its versions with: odf chunk show")
+        refuse_misplaced(key, old_manifest)
+        text = f"rolled back to version {version}{': ' if reason else ''}{reason}"
+        new_version = chunks.rollback(transaction, old_manifest, text)
+        if new_version is None:
+            raise ForbiddenTransition(f"{key} is RUNNING or on HOLD; cancel or unhold it, then roll it back")
+        return new_version

@@ -1,49 +1,52 @@
-"""throttle, pause, resume: how many chunks of a Job run at a time, changed while it runs."""
+"""throttle, pause, resume: limit how many chunks of a Job run at a time. Running chunks are not affected."""
 
 from __future__ import annotations
 
-from ..ledger import registry
-from ..ledger.database import Ledger
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..ledger import registry, steering
+from ..ledger.database import Ledger, Transaction
 from ..ledger.registry import Room
 from ..model.errors import InvalidInput
-from ..model.ids import job_id
+from ..model.ids import JobId, job_id
 from .gate import require_job
 
 
 def throttle(ledger: Ledger, jobid: str, concurrency: int | None, *, by: str, reason: str = "") -> bool:
-    """At most so many at a time from now on; None: any number. What runs goes on. Did it change anything?"""
+    """None: no limit. Returns whether the limit changed, as the other verbs here do."""
     if concurrency is not None and not 0 <= concurrency <= 1_000_000:
-        raise InvalidInput(f"{jobid} cannot run {concurrency} chunks at a time; give 0 to 1,000,000, or no limit")
-    return _steer(ledger, "throttle", jobid, by, reason, concurrency=concurrency)
+        raise InvalidInput(f"job {jobid}: the concurrency limit cannot be {concurrency}; give 0 to 1,000,000, or none")
+    with _registered(ledger, jobid, by) as (transaction, job):
+        return steering.throttle(transaction, job, concurrency, reason or None)
 
 
 def throttle_first(ledger: Ledger, jobid: str, concurrency: int) -> bool:
-    """Where a Job begins, as its code declares; what an operator has said stays. Did it change anything?"""
-    job = job_id(jobid)
-    with ledger.transaction() as transaction:
-        require_job(transaction, job)
-        return bool(transaction.run("first_throttle", jobid=job, concurrency=concurrency))
+    """The initial limit, as declared in code. Has no effect once the Job has a limit."""
+    with _registered(ledger, jobid) as (transaction, job):
+        return steering.declare_concurrency(transaction, job, concurrency)
 
 
 def pause(ledger: Ledger, jobid: str, *, by: str, reason: str = "") -> bool:
-    """No chunk of it begins until it is resumed; what runs goes on."""
-    return _steer(ledger, "pause", jobid, by, reason)
+    """No chunk of the Job starts until `resume`."""
+    with _registered(ledger, jobid, by) as (transaction, job):
+        return steering.pause(transaction, job, reason or None)
 
 
 def resume(ledger: Ledger, jobid: str, *, by: str, reason: str = "") -> bool:
-    return _steer(ledger, "resume", jobid, by, reason)
+    with _registered(ledger, jobid, by) as (transaction, job):
+        return steering.resume(transaction, job, reason or None)
 
 
 def room(ledger: Ledger, jobid: str) -> Room:
-    """As advice: the claim decides."""
-    job = job_id(jobid)
-    with ledger.transaction() as transaction:
-        require_job(transaction, job)
+    """How many more chunks may start now. Advice only: the claim decides."""
+    with _registered(ledger, jobid) as (transaction, job):
         return registry.room(transaction, job)
 
 
-def _steer(ledger: Ledger, verb: str, jobid: str, by: str, reason: str, **parameters: object) -> bool:
+@contextmanager
+def _registered(ledger: Ledger, jobid: str, by: str | None = None) -> Iterator[tuple[Transaction, JobId]]:
     job = job_id(jobid)
     with ledger.transaction(actor=by) as transaction:
         require_job(transaction, job)
-        return bool(transaction.run(verb, jobid=job, reason=reason or None, **parameters))
+        yield transaction, job

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from ..ledger import chunks, claims, registry
+from ..ledger import chunks, claims, registry, waiting
 from ..ledger.database import Ledger
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, NoGo, ScriptFailed
@@ -25,7 +25,7 @@ from ..protocol.claim import claim, claim_next
 from ..protocol.force import force
 from ..protocol.gate import require_job
 from ..protocol.heal import heal
-from ..protocol.job_run import begin_run, end_run, forget_run
+from ..protocol.job_run import begin_run, discard_run, end_run
 from ..protocol.release import abandon
 from ..protocol.resubmit import resubmit
 from ..protocol.throttle import room
@@ -172,18 +172,21 @@ def why_nothing(ledger: Ledger, jobid: JobId) -> Nothing:
             sentence=f"job {jobid} is paused (since {now.paused}); resume it with: odf resume {jobid}",
         )
     if now.free == 0:
-        return Nothing(exit_code=NOT_READY, sentence=f"job {jobid} runs {now.running} chunks, as many as it may; wait")
+        return Nothing(
+            exit_code=NOT_READY,
+            sentence=f"job {jobid} is at its concurrency limit ({now.running} running); retry later",
+        )
     with ledger.statement() as statement:
-        found = statement.one("why_nothing_runs", jobid=jobid)
-    if found["gave_up"]:
+        idle = waiting.idle_reasons(statement, jobid)
+    if idle.gave_up:
         return Nothing(
             exit_code=NEVER_READY,
-            sentence=f"no chunk of job {jobid} is ready, and {found['gave_up']} failed too often, as "
-            f"{found['gave_up_dataid']}; see why (odf why {jobid}), repair it, and resubmit",
+            sentence=f"job {jobid} has no ready chunk, and {idle.gave_up} exhausted their retries, e.g. "
+            f"{idle.gave_up_dataid}; see the cause (odf why {jobid}), fix it, and resubmit",
         )
-    waits = f"; {found['refused']} wait, as {found['refused_dataid']}" if found["refused"] else ""
-    waits += f"; {found['failed']} failed and wait for a person" if found["failed"] else ""
-    return Nothing(exit_code=NOT_READY, sentence=f"no chunk of job {jobid} is ready{waits}; see odf why {jobid}")
+    waits = f"; {idle.refused} wait, e.g. {idle.refused_dataid}" if idle.refused else ""
+    waits += f"; {idle.failed} failed and need an operator" if idle.failed else ""
+    return Nothing(exit_code=NOT_READY, sentence=f"job {jobid} has no ready chunk{waits}; see: odf why {jobid}")
 
 
 class _Provisioned:
@@ -219,7 +222,7 @@ def _in_a_run(ledger: Ledger, order: Order, slot: Callable[[RunId, Report], None
         if report.begun:
             end_run(ledger, run_id, failed=not ended_well)
         else:
-            forget_run(ledger, run_id)
+            discard_run(ledger, run_id)
     return report
 
 

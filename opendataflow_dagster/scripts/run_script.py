@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from ..ledger.database import Ledger
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, InvalidManifest, LedgerConflict, LedgerUnavailable, ScriptFailed
 from ..model.ids import DatasetId
-from ..model.manifest import NewManifest
+from ..model.manifest import ELSEWHERE, NewManifest
 from ..model.paths import path_part
 from ..protocol.publish import publish
 from ..protocol.release import abandon, fail
@@ -26,9 +26,6 @@ from .output import Screen, ScriptOutput
 from .process import Ended, Stop, run_process
 
 _T = TypeVar("_T")
-
-#: The location of a version whose DataSet declares none: the script knows where it put it, the ledger does not.
-ELSEWHERE: Final = "elsewhere"
 
 # A lost connection is tried again so soon, as long as the lease runs.
 _PAUSE_SECONDS = 1.0

@@ -1,1 +1,1 @@
-"""Passwords of DataSets: how they are stored, and where the passphrase comes from."""
+"""Encryption of stored passwords, and the sources of the passphrase."""

@@ -1,7 +1,7 @@
-"""How a secret is stored. The passphrase comes from outside and is never stored.
+"""Encryption of a stored secret. The passphrase is never stored.
 
     odf1.MEMORY.PASSES.LANES.SALT.DATA   this system: Argon2id, AES-256-GCM; the header and the DataSet's name are
-                                         authenticated, so a ciphertext that is copied to another row fails
+                                         authenticated, so a ciphertext copied to another row is refused
     DATA                                 upstream OpenDataFlow: the first 32 bytes of SHA-512, AES-256-GCM
 
 DATA is base64 of a 12-byte nonce, the ciphertext and a 16-byte tag; SALT is base64url.
@@ -20,9 +20,9 @@ from ..model.errors import InvalidInput, SecretUnreadable
 
 VERSION: Final = "odf1"
 
-# OWASP's choice for Argon2id: 19 MiB, two passes. About 50 ms; a thief pays that for each guess.
+# What OWASP recommends for Argon2id: 19 MiB, two passes. Each guess costs an attacker about 50 ms.
 _COST: Final = (19_456, 2, 1)
-# What a stored header may ask for: it is data, and must not keep us busy for ever.
+# The limits for a stored header: it is data, and must not make decryption take arbitrarily long.
 _MOST: Final = (1_048_576, 16, 16)
 _SALT_BYTES: Final = 16
 _NONCE_BYTES: Final = 12
@@ -30,22 +30,22 @@ _TAG_BYTES: Final = 16
 
 
 def encrypt(passphrase: str, secret: str, datasetid: str) -> str:
-    # Also so that two secrets of one process share the slow part; nobody else has this salt.
+    # One salt for each process, so that its secrets share the slow key derivation.
     header = ".".join([VERSION, *map(str, _COST), _salt_of_this_process()])
     return f"{header}.{_seal(_slow_key(passphrase, header), secret, _bound_to(header, datasetid))}"
 
 
 def encrypt_as_upstream(passphrase: str, secret: str) -> str:
-    """For upstream's own clients. It is weaker: a fast key, and no bond to the DataSet."""
+    """For upstream's clients. Weaker: a fast key derivation, and not bound to the DataSet."""
     return _seal(_upstream_key(passphrase), secret, None)
 
 
 def decrypt(passphrase: str, stored: str, datasetid: str | None) -> str:
-    """Either format. Only upstream's can be read without knowing whose it is."""
+    """Reads both formats. Only upstream's needs no DataSet."""
     if is_upstream(stored):
         return _open(_upstream_key(passphrase), stored, None, datasetid)
     if datasetid is None:
-        raise InvalidInput("this secret belongs to a DataSet; name the DataSet, too")
+        raise InvalidInput("this secret is bound to a DataSet; name the DataSet, too")
     header, _, data = stored.rpartition(".")
     return _open(_slow_key(passphrase, header), data, _bound_to(header, datasetid), datasetid)
 
@@ -61,13 +61,13 @@ def _salt_of_this_process() -> str:
 
 @cache
 def _slow_key(passphrase: str, header: str) -> bytes:
-    """Kept for the life of the process: `odf run --all` derives it once, not for each chunk."""
+    """Cached, so that `odf run --all` derives it once and not for each chunk."""
     from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
     try:
         version, *numbers, salt = header.split(".")
-        memory, passes, lanes = (int(one) for one in numbers)
-        if version != VERSION or any(one > most for one, most in zip((memory, passes, lanes), _MOST, strict=True)):
+        memory, passes, lanes = (int(number) for number in numbers)
+        if version != VERSION or any(cost > most for cost, most in zip((memory, passes, lanes), _MOST, strict=True)):
             raise ValueError
         derivation = Argon2id(
             salt=base64.urlsafe_b64decode(salt), length=32, iterations=passes, lanes=lanes, memory_cost=memory
@@ -75,7 +75,7 @@ def _slow_key(passphrase: str, header: str) -> bytes:
     except (ValueError, binascii.Error):
         raise SecretUnreadable(
             "a stored secret has a header that this version cannot read; install the version that wrote it, "
-            "or set the secret anew (odf secret set)"
+            "or set the secret again (odf secret set)"
         ) from None
     return derivation.derive(passphrase.encode())
 
@@ -85,7 +85,7 @@ def _upstream_key(passphrase: str) -> bytes:
 
 
 def _bound_to(header: str, datasetid: str) -> bytes:
-    # No name holds a NUL, so there is one way to read this.
+    # Names contain no NUL, so this is unambiguous.
     return f"{header}\0{datasetid}".encode()
 
 
@@ -106,11 +106,13 @@ def _open(key: bytes, data: str, bound_to: bytes | None, datasetid: str | None) 
         if len(raw) < _NONCE_BYTES + _TAG_BYTES:
             raise binascii.Error
     except (binascii.Error, ValueError):
-        raise SecretUnreadable(f"the password {whose}is not stored as a ciphertext; run: odf secret set") from None
+        raise SecretUnreadable(
+            f"the stored password {whose}is not a ciphertext; set it again (odf secret set)"
+        ) from None
     try:
         return AESGCM(key).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to).decode()
     except (InvalidTag, UnicodeDecodeError):
         raise SecretUnreadable(
-            f"the stored password {whose}cannot be decrypted: the passphrase is another one, or the password was "
-            f"copied from another DataSet; correct the passphrase, or set the password anew (odf secret set)"
+            f"the stored password {whose}cannot be decrypted: the passphrase is wrong, or the password was copied from "
+            f"another DataSet; correct the passphrase, or set the password again (odf secret set)"
         ) from None

@@ -1,4 +1,4 @@
-"""Where the passphrase comes from: a variable, a file that nobody else can read, or a command such as a vault's."""
+"""The passphrase, from an environment variable, a private file, or a command such as a vault client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VARIABLE: Final = "ODF_PASSPHRASE"
 NEW_VARIABLE: Final = "ODF_NEW_PASSPHRASE"
 UPSTREAM_VARIABLE: Final = "PASSKEY"
 
-#: Everything that holds the passphrase or leads to it; no script gets these. RunJob of upstream exports `passkey`.
+#: Contain the passphrase or lead to it, so scripts do not inherit them. Upstream's RunJob exports `passkey`.
 VARIABLES: Final = frozenset(
     {UPSTREAM_VARIABLE, UPSTREAM_VARIABLE.lower()}
     | {f"{name}{suffix}" for name in (VARIABLE, NEW_VARIABLE) for suffix in ("", "_FILE", "_COMMAND")}
@@ -25,18 +25,18 @@ _COMMAND_SECONDS = 60
 
 
 def passphrase() -> str:
-    """SecretUnreadable says how to give one."""
-    found = find(VARIABLE) or _from_variable(UPSTREAM_VARIABLE)
-    if not found:
+    """Raises SecretUnreadable if none is configured."""
+    phrase = find(VARIABLE) or _from_variable(UPSTREAM_VARIABLE)
+    if not phrase:
         raise SecretUnreadable(
-            f"there is no passphrase to read stored passwords with; set {VARIABLE} (or {UPSTREAM_VARIABLE}), "
+            f"stored passwords cannot be read without a passphrase; set {VARIABLE} (or {UPSTREAM_VARIABLE}), "
             f"{VARIABLE}_FILE or {VARIABLE}_COMMAND"
         )
-    return found
+    return phrase
 
 
 def find(variable: str) -> str | None:
-    """From VARIABLE, VARIABLE_FILE or VARIABLE_COMMAND, the first that is set."""
+    """From `variable`, `variable`_FILE or `variable`_COMMAND, the first that is set."""
     if value := _from_variable(variable):
         return value
     if path := os.environ.get(f"{variable}_FILE"):
@@ -47,8 +47,8 @@ def find(variable: str) -> str | None:
 
 
 def _from_variable(variable: str) -> str | None:
-    found = os.environb.get(variable.encode())
-    return _text(variable, found) if found else None
+    value = os.environb.get(variable.encode())
+    return _text(variable, value) if value else None
 
 
 def _from_file(variable: str, path: Path) -> str:
@@ -56,7 +56,7 @@ def _from_file(variable: str, path: Path) -> str:
         with path.open("rb") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise InvalidInput(
-                    f"{path} ({variable}) can be read by others; run: chmod 600 {shlex.quote(str(path))}"
+                    f"{path} ({variable}) is readable by other users; run: chmod 600 {shlex.quote(str(path))}"
                 )
             return _one_line(variable, file.read())
     except OSError as error:
@@ -64,7 +64,7 @@ def _from_file(variable: str, path: Path) -> str:
 
 
 def _from_command(variable: str, command: str) -> str:
-    """No shell: the words of the command are its arguments. What it says on stderr goes to the person."""
+    """Runs without a shell. Its stderr goes to the user."""
     try:
         done = subprocess.run(
             shlex.split(command),
@@ -74,21 +74,23 @@ def _from_command(variable: str, command: str) -> str:
             check=False,
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise InvalidInput(f"the command in {variable} does not run ({type(error).__name__}); correct it") from None
+        raise InvalidInput(f"the command in {variable} cannot run ({type(error).__name__}); correct it") from None
     if done.returncode:
-        raise InvalidInput(f"the command in {variable} ended with {done.returncode}; run it by hand to see why")
+        raise InvalidInput(
+            f"the command in {variable} failed with exit code {done.returncode}; run it by hand to see why"
+        )
     return _one_line(variable, done.stdout)
 
 
 def _one_line(variable: str, given: bytes) -> str:
-    found = _text(variable, given).removesuffix("\n").removesuffix("\r")
-    if not found or "\n" in found or "\0" in found:
-        raise InvalidInput(f"{variable} gives no passphrase of one line; let it give exactly that")
-    return found
+    line = _text(variable, given).removesuffix("\n").removesuffix("\r")
+    if not line or "\n" in line or "\0" in line:
+        raise InvalidInput(f"{variable} must contain or print the passphrase as exactly one line; correct it")
+    return line
 
 
 def _text(variable: str, given: bytes) -> str:
     try:
         return given.decode()
     except UnicodeDecodeError:
-        raise InvalidInput(f"{variable} gives no passphrase in UTF-8; let it give one") from None
+        raise InvalidInput(f"the passphrase of {variable} is not UTF-8 text; encode it as UTF-8") from None

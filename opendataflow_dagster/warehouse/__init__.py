@@ -1,1 +1,1 @@
-"""The warehouse: the only place with Spark or file system calls."""
+"""Spark and files: the only package that calls either."""

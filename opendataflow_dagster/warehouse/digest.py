@@ -1,8 +1,8 @@
-"""A digest of the rows of a version that Spark's Observation can add up while they are written.
+"""A digest of the rows of a version, which Spark's Observation adds up while they are written.
 
-Each row gives a 64-bit hash (xxhash64 over all columns); the digest is made from the number of rows and the exact sums
-of both halves of their hashes. So the order of rows and files does not matter, and a row that is there twice does. It
-tells chunks apart and finds the same content again; it is no defence against a forger.
+Each row has a 64-bit hash (xxhash64 over all columns). The digest combines the row count and the exact sums of both
+halves of the hashes, so the order of rows and files does not matter, and a duplicate row does. It detects repeated
+content; it is not cryptographic.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from .literals import column, text
+from ..model.literals import quoted, text
 
-# Nothing of a value is lost in its JSON, wherever the session is.
+# The JSON of a value is lossless and independent of the session.
 _JSON_OPTIONS = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -26,26 +26,26 @@ _JSON_OPTIONS = {
 
 
 def digest_metrics(schema: StructType) -> dict[str, str]:
-    """Names and SQL aggregates. Before each value comes whether it is null: xxhash64 passes over nulls in silence."""
+    """Names and SQL aggregates. A flag before each value says whether it is null, because xxhash64 ignores nulls."""
     if not schema.fields:
         return {}
-    values = (_hashable(column(one.name), one.dataType) for one in schema.fields)
+    values = (_hashable(quoted(field.name), field.dataType) for field in schema.fields)
     row = f"xxhash64({', '.join(f'isnull({value}), {value}' for value in values)})"
-    # Two sums of whole numbers, with room for two thousand million rows; one of decimals costs a small chunk more.
+    # Two sums of integers hold two billion rows; a single sum of decimals is slower for small chunks.
     return {"high": f"try_sum(shiftright({row}, 32))", "low": f"try_sum({row} & 4294967295L)"}
 
 
 def content_digest(schema_hash: str, rows: int, metrics: Mapping[str, Any]) -> str | None:
-    """None for a version without rows, because two empty chunks do not repeat each other; and for one with too many."""
+    """None for a version without rows, because two empty chunks are not repetitions, and for one with too many."""
     sums = [metrics.get(name, 0) for name in ("high", "low")]
     if not rows or None in sums:
         return None
-    said = f"{schema_hash}:{rows}:{sums}"
-    return f"rows-xxhash64:{hashlib.sha256(said.encode()).hexdigest()[:32]}"
+    summary = f"{schema_hash}:{rows}:{sums}"
+    return f"rows-xxhash64:{hashlib.sha256(summary.encode()).hexdigest()[:32]}"
 
 
 def _hashable(value: str, of: DataType) -> str:
-    """xxhash64 knows no maps and does not tell where a nested value ends: those are hashed as JSON."""
+    """xxhash64 does not support maps, nor mark where a nested value ends, so these are hashed as JSON."""
     if not isinstance(of, ArrayType | MapType | StructType | VariantType):
         return value
     options = ", ".join(f"{text(name)}, {text(option)}" for name, option in _JSON_OPTIONS.items())
@@ -54,7 +54,7 @@ def _hashable(value: str, of: DataType) -> str:
 
 
 def _ordered(value: str, of: DataType, numbers: count[int]) -> str:
-    """The same value, its maps as lists in the order of their keys: equal maps may be stored in any order."""
+    """The same value with its maps as lists in key order: equal maps may be stored in any order."""
     match of:
         case _ if not _has_map(of):
             return value
@@ -67,8 +67,8 @@ def _ordered(value: str, of: DataType, numbers: count[int]) -> str:
             return f"transform(array_sort(map_keys({value})), {name} -> {entry})"
         case StructType():
             fields = (
-                f"{text(one.name)}, {_ordered(f'{value}.{column(one.name)}', one.dataType, numbers)}"
-                for one in of.fields
+                f"{text(field.name)}, {_ordered(f'{value}.{quoted(field.name)}', field.dataType, numbers)}"
+                for field in of.fields
             )
             return f"if(isnull({value}), null, named_struct({', '.join(fields)}))"
         case _:
@@ -82,6 +82,6 @@ def _has_map(of: DataType) -> bool:
         case ArrayType():
             return _has_map(of.elementType)
         case StructType():
-            return any(_has_map(one.dataType) for one in of.fields)
+            return any(_has_map(field.dataType) for field in of.fields)
         case _:
             return False

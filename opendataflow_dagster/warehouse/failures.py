@@ -1,4 +1,4 @@
-"""Spark's errors in one line: what went wrong, without the stack of two languages."""
+"""Spark's errors in one line, without the stack traces of two languages."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ _MAX = 500
 
 
 def condition(error: BaseException) -> str | None:
-    """Spark's own name of the error, such as PATH_NOT_FOUND."""
+    """Spark's name for the error, such as PATH_NOT_FOUND."""
     return error.getCondition() if isinstance(error, PySparkException) else None
 
 
 def cause(error: BaseException) -> str:
     text = str(error).strip()
     if "Traceback (most recent call last)" in text:
-        # An error of the author's Python: its own last line says it.
+        # An error in the author's Python: the last line of its traceback.
         lines = [line for line in text.splitlines() if re.match(r"[\w.]+(Error|Exception|Warning|Interrupt)?: ", line)]
         text = lines[-1] if lines else text.splitlines()[-1]
     else:
         text = re.split(r"\n(?:\s*at |\s*==|JVM stacktrace|Driver stacktrace|'?\w+ )", text, maxsplit=1)[0]
     text = re.sub(r"^An error occurred while calling \S+\s*:\s*", "", " ".join(text.split()))
-    said = text if isinstance(error, PySparkException) and text else f"{type(error).__name__}: {text}"
-    return said if len(said) <= _MAX else f"{said[:_MAX]}..."
+    if not (isinstance(error, PySparkException) and text):
+        text = f"{type(error).__name__}: {text}"
+    return text if len(text) <= _MAX else f"{text[:_MAX]}..."
 
 
 def refuse_dead_session(spark: SparkSession, error: BaseException, what: str) -> None:
     if not is_alive(spark):
-        raise SparkUnavailable(f"{what}: Spark went away ({cause(error)}); it runs again with a new session") from error
+        raise SparkUnavailable(f"{what}: lost the Spark session ({cause(error)}); retry with a new one") from error

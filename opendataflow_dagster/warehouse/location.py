@@ -1,8 +1,7 @@
-"""Where the files of a chunk lie: `<root>/<dataid, encoded>/<claim_id>`.
+"""Where the files of a chunk are: `<root>/<dataid, encoded>/<claim_id>`. Each claim has a folder of its own.
 
-The folder of a claim belongs to it alone. A dataid may hold anything printable; what a file system, Hadoop or Spark
-could take for something else (a folder above, a pattern, `key=value`, a hidden file) is written as %XX, so that a
-dataid never leaves its folder and can be read back from it.
+A dataid may contain any printable character. Those that a file system, Hadoop or Spark would interpret (`..`, patterns,
+`key=value`, hidden files) are written as %XX, so that a dataid never leaves its folder and can be decoded from it.
 """
 
 from __future__ import annotations
@@ -16,54 +15,54 @@ import fsspec
 from ..model.errors import InvalidInput
 from ..model.ids import ClaimId, DataId, data_id
 
-# A name in a folder has at most 255 bytes nearly everywhere; a longer dataid goes on in a folder below, after a mark
-# that is neither a claim's name nor within an encoded text.
+# Most file systems allow names of 255 bytes. A longer dataid continues in a subfolder whose name starts with a mark
+# that occurs neither in a claim's folder nor in an encoded dataid.
 _PIECE = 200
-_GOES_ON = "+"
+_CONTINUES = "+"
 _CLAIM = re.compile("[1-9][0-9]*")
 
 
 def folder_of(root: str, dataid: DataId, claim_id: ClaimId) -> str:
     if not root.strip("/ "):
-        raise InvalidInput(f"{root!r} is no root for chunk {dataid}; give a folder or URL")
+        raise InvalidInput(f"chunk {dataid}: {root!r} is not a root; use a folder or URL")
     return f"{root.rstrip('/')}/{encoded(dataid)}/{claim_id}"
 
 
 def encoded(dataid: DataId) -> str:
-    text = re.sub("[~_.]", _percent, quote(data_id(dataid), safe=""), count=0) if _is_odd(dataid) else dataid
-    pieces = [text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE)]
-    return f"/{_GOES_ON}".join(pieces)
+    text = re.sub("[~_.]", _percent, quote(data_id(dataid), safe="")) if _needs_encoding(dataid) else dataid
+    pieces = [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
+    return f"/{_CONTINUES}".join(pieces)
 
 
 def decoded(folder: str) -> DataId:
-    """The dataid that lies in this folder, given relative to the root."""
-    return data_id(unquote(folder.replace(f"/{_GOES_ON}", "")))
+    """The dataid of this folder, which is relative to the root."""
+    return data_id(unquote(folder.replace(f"/{_CONTINUES}", "")))
 
 
 def is_claim(name: str) -> bool:
     return _CLAIM.fullmatch(name) is not None
 
 
-def goes_on(name: str) -> bool:
-    return name.startswith(_GOES_ON)
+def continues(name: str) -> bool:
+    return name.startswith(_CONTINUES)
 
 
 def spark_path(location: str) -> str:
-    """As Spark must be told: its own current folder may be another."""
+    """Absolute, because Spark may run in another working directory."""
     return location if "://" in location or location.startswith("file:") else str(Path(location).absolute())
 
 
 def file_system(location: str) -> tuple[fsspec.AbstractFileSystem, str]:
-    """The file system, and the path in its words, without what it remembers of an earlier look."""
+    """The file system, with an empty cache, and the path as it writes it."""
     filesystem, path = fsspec.core.url_to_fs(location)
     filesystem.invalidate_cache(path)
     return filesystem, path.rstrip("/")
 
 
-def _is_odd(dataid: str) -> bool:
-    """Most are plain words, numbers and dates, which stay as they are."""
+def _needs_encoding(dataid: str) -> bool:
+    """Plain words, numbers and dates do not."""
     return re.fullmatch("[A-Za-z0-9-][A-Za-z0-9._-]*", dataid) is None
 
 
-def _percent(found: re.Match[str]) -> str:
-    return f"%{ord(found.group()):02X}"
+def _percent(character: re.Match[str]) -> str:
+    return f"%{ord(character.group()):02X}"

@@ -1,7 +1,6 @@
-"""stage and read: Parquet through Spark.
+"""Parquet through Spark: `write` a version and measure it in the same pass, `read` versions through their manifests.
 
-stage writes once, into the folder of the claim, and measures during that write. read finds files through manifests
-alone. Nothing here needs more of Spark than Spark Connect offers.
+Uses nothing that Spark Connect does not offer.
 """
 
 from __future__ import annotations
@@ -15,154 +14,113 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.functions import expr
 from pyspark.sql.types import StructType
 
-from ..model.checks import Check, NotNull, Unique, not_null, refuse_repeated
-from ..model.errors import IncompatibleSchema, InvalidDefinition, InvalidInput, InvalidManifest, StageFailed
-from ..model.ids import ClaimId, DataId
-from ..model.manifest import CheckResult, File, Manifest, NewManifest
+from ..model.check import Check, refuse_unknown_columns
+from ..model.checks import NotNull, not_null
+from ..model.errors import IncompatibleSchema, InvalidInput, InvalidManifest, StageFailed
+from ..model.literals import quoted
+from ..model.manifest import File, Manifest, Written
+from ..model.text import listing
+from .digest import content_digest
 from .failures import cause, condition, refuse_dead_session
 from .files import spark_schema, written_files
-from .literals import column
-from .location import folder_of, spark_path
-from .measure import MEASURES, Measured, check_expression, measured
+from .location import spark_path
+from .measure import MEASURES, measures_of, refuse_invalid_checks, values_of
 from .schema import differences, plain, repeated, schema_hash, unreadable
 
-__all__ = ["read", "schema_hash", "stage"]
-
-# The ledger says what succeeded; a mark beside the files would only cost a write.
+# The ledger records what succeeded; a _SUCCESS file would only cost a write.
 _NO_SUCCESS_FILE = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
 _PATTERN = re.compile(r"[\\{}\[\]*?]")
 
-#: Schemas that this process has seen, by their hash: a file of a known one need not be asked for it.
+#: The schemas that this process has seen, by hash: the files of a known one need no look at their footers.
 _known_schemas: dict[str, StructType] = {}
 
 
-def stage(
-    frame: DataFrame,
-    *,
-    root: str,
-    dataid: DataId,
-    claim_id: ClaimId,
-    checks: Sequence[Check] = (),
-    previous_rows: int | None = None,
-    schema: StructType | None = None,
-) -> NewManifest:
-    """The version as it was written, with the results of its checks. A failed check does not raise; publish does."""
-    if not isinstance(root, str) or not hasattr(frame, "observe"):
-        raise InvalidInput(f"chunk {dataid} cannot be staged from {type(frame).__name__}; give a Spark DataFrame")
-    chunk = f"chunk {dataid} (claim {claim_id})"
-    location = folder_of(root, dataid, claim_id)
-    refuse_repeated(checks, chunk)
-    frame, plan = _planned(frame, schema, checks, chunk)
-    observation = Observation()
+def write(
+    frame: DataFrame, location: str, *, chunk: str, checks: Sequence[Check] = (), schema: StructType | None = None
+) -> Written:
+    """Write the rows once, to a location that must not exist yet. `chunk` names them in errors."""
     try:
-        observed = frame.observe(observation, expr(plan.expression))
+        found = frame.schema
+    except Exception as error:  # with Connect, the author's mistakes appear only now
+        _fail(error, frame, (), f"{chunk} has no schema")
+    if names := repeated(found):
+        raise IncompatibleSchema(f"{chunk} has the columns {', '.join(names)}, which Spark cannot tell apart; rename")
+    if schema is not None:
+        frame = _as_declared(frame, schema, chunk)
+        checks = (*checks, *_declared_not_null(frame, schema, checks))
+    for check in checks:
+        refuse_unknown_columns(check, frame.schema.names, chunk, lambda: _is_case_sensitive(frame))
+    measures, observation = measures_of(frame.schema, checks), Observation()
+    try:
+        observed = frame.observe(observation, expr(measures.expression))
         observed.write.options(**_NO_SUCCESS_FILE).mode("error").parquet(spark_path(location))
-        # Only after a write that succeeded: a failed one leaves half a figure, and one that never ran is waited for.
+        # Only after a successful write: a failed one leaves partial figures, and one that never ran blocks.
         metrics = observation.get[MEASURES].asDict()
         files = written_files(location)
-    except Exception as error:  # Spark's, the author's function inside of it, or the file system's
-        _fail(error, frame, plan.checks, f"{chunk} could not be written to {location}")
-    _known_schemas[plan.schema_hash] = plan.schema
-    return NewManifest(
+    except Exception as error:  # from Spark, the author's function or the file system
+        _fail(error, frame, checks, f"{chunk} could not be written to {location}")
+    _known_schemas[measures.schema_hash] = measures.schema
+    grouping = any(check.group_by for check in checks)
+    rows = _parquet(frame.sparkSession, _paths(location, files), measures.schema) if grouping else None
+    return Written(
         location=location,
         files=files,
         row_count=metrics["rows"],
-        schema_hash=plan.schema_hash,
-        content_digest=plan.content_digest(metrics),
-        checks=_results(frame, plan, metrics, previous_rows, location, files),
+        schema_hash=measures.schema_hash,
+        content_digest=content_digest(measures.schema_hash, metrics["rows"], metrics),
+        checks=tuple(checks),
+        values=values_of(metrics, checks, rows),
     )
 
 
 def read(spark: SparkSession, manifests: Sequence[Manifest], schema: StructType | None = None) -> DataFrame:
     """The rows of these versions as one frame. A column that an older version lacks is null there."""
     if not manifests and schema is None:
-        raise InvalidInput("no versions and no schema: there is nothing to read; give the DataSet's schema")
-    paths = [path for one in manifests for path in _paths(one.location, one.files)]
+        raise InvalidInput("nothing to read: no versions and no schema; pass the DataSet's schema")
+    paths = [path for manifest in manifests for path in _paths(manifest.location, manifest.files)]
     if schema is None and len(manifests) == 1:
-        # No other version to agree with: what is not known, Spark finds as it reads.
-        found = _known_schema(spark, manifests[0])
-        return _parquet(spark, paths, found) if found else _remembered(manifests[0], _parquet(spark, paths, None))
+        # A single version has no others to agree with; Spark finds an unknown schema as it reads.
+        known = _known_schema(spark, manifests[0])
+        return _parquet(spark, paths, known) if known else _remembered(manifests[0], _parquet(spark, paths, None))
     wanted = _wanted(spark, manifests, schema)
     return _parquet(spark, paths, wanted) if manifests else spark.createDataFrame([], wanted)
 
 
-def _planned(
-    frame: DataFrame, schema: StructType | None, checks: Sequence[Check], chunk: str
-) -> tuple[DataFrame, Measured]:
-    """The frame as it is to be written, and what is to be measured of it."""
-    try:
-        found = frame.schema
-    except Exception as error:  # with Connect, an author's mistake shows only now
-        _fail(error, frame, (), f"{chunk} has no schema")
-    if twice := repeated(found):
-        raise IncompatibleSchema(f"{chunk} has the columns {', '.join(twice)}, which are one to Spark; rename them")
-    if schema is not None:
-        frame = _as_declared(frame, schema, chunk)
-        checks = (*checks, *_declared_not_null(frame, schema, checks))
-    return frame, measured(frame.schema, checks)
-
-
 def _as_declared(frame: DataFrame, declared: StructType, chunk: str) -> DataFrame:
-    if wrong := differences(frame.schema, declared):
-        more = f"; and {len(wrong) - 10} more" if len(wrong) > 10 else ""
+    if problems := differences(frame.schema, declared):
         raise IncompatibleSchema(
-            f"{chunk} does not have its declared schema: {'; '.join(wrong[:10])}{more}; "
-            f"make it as declared, or declare the new schema. Nothing was written"
+            f"{chunk} does not have its declared schema: {listing(problems, 10, '; ')}; "
+            f"produce the declared columns, or declare the new schema. Nothing was written"
         )
-    return frame if frame.schema.names == declared.names else frame.select([column(name) for name in declared.names])
+    return frame if frame.schema.names == declared.names else frame.select([quoted(name) for name in declared.names])
 
 
 def _declared_not_null(frame: DataFrame, declared: StructType, checks: Sequence[Check]) -> list[Check]:
-    """A column that is declared as never null is checked, unless Spark knows that it is not or a check says it."""
-    said = {name for one in checks if isinstance(one, NotNull) for name in one.columns}
-    nullable = {one.name for one in frame.schema.fields if one.nullable}
-    names = [one.name for one in declared.fields if not one.nullable and one.name in nullable - said]
+    """Check a column that is declared not null, unless Spark knows that it is or a check covers it already."""
+    checked = {name for check in checks if isinstance(check, NotNull) for name in check.columns}
+    nullable = {field.name for field in frame.schema.fields if field.nullable}
+    names = [field.name for field in declared.fields if not field.nullable and field.name in nullable - checked]
     return [not_null(*names)] if names else []
 
 
-def _results(
-    frame: DataFrame,
-    plan: Measured,
-    metrics: dict[str, int],
-    previous_rows: int | None,
-    location: str,
-    files: tuple[File, ...],
-) -> tuple[CheckResult, ...]:
-    found = plan.results(metrics, previous_rows)
-    for check in plan.checks:
-        if isinstance(check, Unique):
-            paths = _paths(location, files)
-            found[check] = _unique(_parquet(frame.sparkSession, paths, plan.schema), check, metrics["rows"])
-    return tuple(found[check] for check in plan.checks)
-
-
-def _unique(written: DataFrame, check: Unique, rows: int) -> CheckResult:
-    """A pass of its own over what was written: no Observation can know which rows there are on other machines."""
-    names = [column(name) for name in check.columns]
-    keys = written.select(names).where(" and ".join(f"{name} is not null" for name in names)).groupBy(names)
-    said = "concat_ws(', ', " + ", ".join(f"substring(cast({name} as string), 1, 60)" for name in names) + ")"
-    repeated_keys = keys.count().where("count > 1").selectExpr("count", f"{said} as example")
-    (found,) = repeated_keys.selectExpr("count(1) as keys", "sum(count) as rows", "min(example) as example").collect()
-    if not found["keys"]:
-        return CheckResult(name=check.name, passed=True, detail=f"no two of {rows:,} rows are equal")
-    detail = f"{found['rows']:,} of {rows:,} rows share {found['keys']:,} values, for example {found['example']!r}"
-    return CheckResult(name=check.name, passed=False, detail=detail)
+def _is_case_sensitive(frame: DataFrame) -> bool:
+    return frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
 
 
 def _wanted(spark: SparkSession, manifests: Sequence[Manifest], schema: StructType | None) -> StructType:
     """The schema to read with: the one given, or all columns that the versions have."""
-    # A version that somebody else made may have no hash: then it may have any columns.
-    by_hash = {one.schema_hash or one.location: one for one in manifests}
+    # A version from an external producer may have no hash, and then any columns.
+    by_hash = {manifest.schema_hash or manifest.location: manifest for manifest in manifests}
     if schema is not None and set(by_hash) <= {schema_hash(schema)}:
         return plain(schema)
     merged = plain(schema) if schema is not None else StructType()
-    for one in by_hash.values():
-        stored = _stored_schema(spark, one)
-        if wrong := unreadable(stored, merged):
+    for manifest in by_hash.values():
+        stored = _stored_schema(spark, manifest)
+        if problems := unreadable(stored, merged):
             raise IncompatibleSchema(
-                f"{one.datasetid}/{one.dataid} version {one.version} cannot be read with the others: "
-                f"{'; '.join(wrong)}; resubmit the older chunks, or read them apart"
+                f"{manifest.datasetid}/{manifest.dataid} version {manifest.version} cannot be read with the others: "
+                f"{'; '.join(problems)}; resubmit the older chunks, or read them separately"
             )
         if schema is None:
             names = set(merged.names)
@@ -179,19 +137,19 @@ def _stored_schema(spark: SparkSession, manifest: Manifest) -> StructType:
 
 
 def _known_schema(spark: SparkSession, manifest: Manifest) -> StructType | None:
-    """What can be known without a job of Spark."""
+    """What is known without a Spark job."""
     known = _known_schemas.get(manifest.schema_hash or "")
     if known is None and manifest.files and not (len(manifest.files) > 1 and _merges(spark)):
-        # The one that Spark would ask.
+        # The file that Spark would look at.
         first = min(file.path for file in manifest.files)
-        found = spark_schema(f"{manifest.location}/{first}")
-        known = plain(found) if found is not None else None
+        footer = spark_schema(f"{manifest.location}/{first}")
+        known = plain(footer) if footer is not None else None
         _remember(manifest, known)
     return known
 
 
 def _merges(spark: SparkSession) -> bool:
-    """Does Spark ask all files of a version, and give the columns of all?"""
+    """Whether Spark merges the columns of all files of a version."""
     return spark.conf.get("spark.sql.parquet.mergeSchema") == "true"
 
 
@@ -201,44 +159,33 @@ def _remembered(manifest: Manifest, frame: DataFrame) -> DataFrame:
     return frame
 
 
-def _remember(manifest: Manifest, found: StructType | None) -> None:
-    """Only what is true: somebody else may have announced another hash."""
-    said = manifest.schema_hash
-    if found is not None and said is not None and said == schema_hash(found):
-        _known_schemas[said] = found
+def _remember(manifest: Manifest, schema: StructType | None) -> None:
+    """Only under its true hash: an announced manifest may have a wrong one."""
+    if schema is not None and manifest.schema_hash == schema_hash(schema):
+        _known_schemas[manifest.schema_hash] = schema
 
 
 def _paths(location: str, files: Iterable[File]) -> list[str]:
-    """A version of someone else may list no files: then it is all that lies there."""
-    at = spark_path(location)
-    return [f"{at}/{file.path}" for file in files] or [at]
+    """An external version may list no files: then it is the whole folder."""
+    folder = spark_path(location)
+    return [f"{folder}/{file.path}" for file in files] or [folder]
 
 
 def _parquet(spark: SparkSession, paths: Sequence[str], schema: StructType | None) -> DataFrame:
     reader = spark.read if schema is None else spark.read.schema(schema)
     try:
-        # Spark takes what it reads for patterns; ours are names, whatever characters they hold.
+        # Spark expands patterns in paths; ours are names, whatever characters they contain.
         return reader.parquet(*(_PATTERN.sub(r"\\\g<0>", path) for path in paths))
     except AnalysisException as error:
         if condition(error) == "PATH_NOT_FOUND":
-            raise InvalidManifest(f"{cause(error)}; put the files back, or resubmit their chunk") from error
+            raise InvalidManifest(f"{cause(error)}; restore the files, or resubmit their chunk") from error
         raise
 
 
-def _fail(error: Exception, frame: DataFrame, checks: Sequence[Check], what: str) -> NoReturn:
-    refuse_dead_session(frame.sparkSession, error, what)
+def _fail(error: Exception, frame: DataFrame, checks: Sequence[Check], problem: str) -> NoReturn:
+    refuse_dead_session(frame.sparkSession, error, problem)
     if condition(error) == "PATH_ALREADY_EXISTS":
-        raise StageFailed(f"{what}: it is there already; a claim writes once, so claim it anew") from error
+        raise StageFailed(f"{problem}: the folder exists already and a claim writes once; claim it again") from error
     if isinstance(error, AnalysisException | ParseException):
-        for check in checks:
-            if (alone := check_expression(check)) and (said := _misunderstood(frame, alone)):
-                raise InvalidDefinition(f"{what}: check {check.name} cannot be asked: {said}; correct it") from error
-    raise StageFailed(f"{what}: {cause(error)}") from error
-
-
-def _misunderstood(frame: DataFrame, expression: str) -> str | None:
-    try:
-        _ = frame.selectExpr(expression).schema
-    except (AnalysisException, ParseException) as error:
-        return cause(error)
-    return None
+        refuse_invalid_checks(frame, checks, problem)
+    raise StageFailed(f"{problem}: {cause(error)}") from error

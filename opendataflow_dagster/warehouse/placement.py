@@ -1,4 +1,4 @@
-"""Is every file of a manifest where it should be, with its size?"""
+"""Whether the files of a manifest are in place, with their sizes."""
 
 from __future__ import annotations
 
@@ -8,43 +8,48 @@ from ..model.manifest import File
 
 
 def misplaced(location: str, files: Iterable[File]) -> str | None:
-    """What is wrong, in words; None when all is there. One listing, however many files there are."""
-    wanted = tuple(files)
-    if not wanted:
+    """What is wrong, or None. Takes one listing, however many files there are."""
+    expected = tuple(files)
+    if not expected:
         return None
-    import fsspec  # slow to load, and many chunks list no files
+    from .location import file_system  # slow to import, and many chunks list no files
 
     try:
-        filesystem, root = fsspec.core.url_to_fs(location)
-        filesystem.invalidate_cache(root)
-        found = filesystem.find(root, detail=True)
-    except Exception as error:  # every store has errors of its own; to the reader they are all the same no
-        return f"{location} cannot be looked into ({type(error).__name__}: {error})"
-    for file in wanted:
-        entry = found.get(f"{root.rstrip('/')}/{file.path}")
-        if entry is None:
-            return f"{location}/{file.path} is missing"
-        if entry["size"] != file.size:
-            return f"{location}/{file.path} has {entry['size']} bytes, its manifest says {file.size}"
+        filesystem, root = file_system(location)
+        entries = filesystem.find(root, detail=True)
+    except Exception as error:  # every store has its own errors
+        return f"{location} cannot be listed ({type(error).__name__}: {error})"
+    for file in expected:
+        entry = entries.get(f"{root}/{file.path}")
+        if problem := _problem(location, file, entry["size"] if entry else None):
+            return problem
     return None
 
 
 def gone(location: str, files: Iterable[File]) -> str | None:
-    """The same, but only what is certain: a listing passes over what it may not see, so each file is asked for.
+    """As `misplaced`, but only what is certain: a listing omits what it may not see, so each file is looked up.
 
-    A store that cannot be asked raises an error of its own.
+    A store that cannot be reached raises its own error.
     """
-    wanted = tuple(files)
-    if not misplaced(location, wanted):
+    expected = tuple(files)
+    if not misplaced(location, expected):
         return None
-    import fsspec
+    from .location import file_system
 
-    filesystem, root = fsspec.core.url_to_fs(location)
-    for file in wanted:
+    filesystem, root = file_system(location)
+    for file in expected:
         try:
-            size = filesystem.info(f"{root.rstrip('/')}/{file.path}")["size"]
+            size = filesystem.info(f"{root}/{file.path}")["size"]
         except FileNotFoundError:
-            return f"{location}/{file.path} is missing"
-        if size != file.size:
-            return f"{location}/{file.path} has {size} bytes, its manifest says {file.size}"
+            size = None
+        if problem := _problem(location, file, size):
+            return problem
+    return None
+
+
+def _problem(location: str, file: File, size: int | None) -> str | None:
+    if size is None:
+        return f"{location}/{file.path} is missing"
+    if size != file.size:
+        return f"{location}/{file.path} has {size} bytes, its manifest says {file.size}"
     return None

@@ -1,15 +1,14 @@
-"""Is the root of a DataSet there at all?"""
+"""Whether the root of a DataSet exists."""
 
 from __future__ import annotations
 
 
 def missing(location: str) -> str | None:
-    """What is wrong with it, in words; None: it is there."""
-    import fsspec
+    """What is wrong with it, or None."""
+    from .location import file_system  # slow to import
 
     try:
-        filesystem, root = fsspec.core.url_to_fs(location)
-        filesystem.invalidate_cache(root)
-        return None if filesystem.exists(root) else "it is not there"
-    except Exception as error:  # every store has errors of its own; to the reader they are all the same no
-        return f"it cannot be looked at ({type(error).__name__})"
+        filesystem, root = file_system(location)
+        return None if filesystem.exists(root) else "it does not exist"
+    except Exception as error:  # every store has its own errors
+        return f"it cannot be reached ({type(error).__name__})"

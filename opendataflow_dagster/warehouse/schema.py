@@ -1,4 +1,4 @@
-"""Columns and their types: one hash for each schema, and what two of them have against each other."""
+"""Columns and their types: a hash for each schema, and the differences between two."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-# What Spark reads from Parquet as the wider type, without loss.
+# The types that Spark reads from Parquet as a wider one, without loss.
 _WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
     ByteType: (ShortType, IntegerType, LongType),
     ShortType: (IntegerType, LongType),
@@ -30,45 +30,45 @@ _WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
 
 
 def schema_hash(schema: StructType) -> str:
-    """Names and types in order. Comments and other metadata do not count, nor does nullability: Parquet files that
-    Spark has written are nullable throughout; declare `not_null` where it matters."""
-    said = json.dumps(_without_metadata(plain(schema).jsonValue()), sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
+    """Of names and types, in order. Metadata such as comments does not count, nor does nullability, because all columns
+    of Spark's Parquet files are nullable; use `not_null` where it matters."""
+    text = json.dumps(_without_metadata(plain(schema).jsonValue()), sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def plain(schema: StructType) -> StructType:
     """The schema as it comes back from Parquet: nullable throughout, without metadata."""
-    return StructType([StructField(one.name, _plain(one.dataType)) for one in schema.fields])
+    return StructType([StructField(field.name, _plain(field.dataType)) for field in schema.fields])
 
 
 def repeated(schema: StructType) -> list[str]:
-    """Names that occur twice to a reader who does not tell capital letters apart, as Spark does not."""
+    """Names that occur twice when case is ignored, as Spark does."""
     count = Counter(name.lower() for name in schema.names)
     return [name for name in schema.names if count[name.lower()] > 1]
 
 
 def differences(found: StructType, declared: StructType) -> list[str]:
-    """What speaks against calling the one the other, in words; the order of columns does not."""
-    have = {one.name: _plain(one.dataType) for one in found.fields}
-    want = {one.name: _plain(one.dataType) for one in declared.fields}
+    """In words; the order of columns does not matter."""
+    actual = {field.name: _plain(field.dataType) for field in found.fields}
+    expected = {field.name: _plain(field.dataType) for field in declared.fields}
     return [
-        *(f"column {name} is missing ({_said(of)})" for name, of in want.items() if name not in have),
-        *(f"column {name} ({_said(of)}) is not declared" for name, of in have.items() if name not in want),
+        *(f"column {name} is missing ({_shown(of)})" for name, of in expected.items() if name not in actual),
+        *(f"column {name} ({_shown(of)}) is not declared" for name, of in actual.items() if name not in expected),
         *(
-            f"column {name} is {_said(have[name])}, declared is {_said(of)}"
-            for name, of in want.items()
-            if name in have and have[name] != of
+            f"column {name} is {_shown(actual[name])}, but declared as {_shown(of)}"
+            for name, of in expected.items()
+            if name in actual and actual[name] != of
         ),
     ]
 
 
 def unreadable(stored: StructType, wanted: StructType) -> list[str]:
-    """Columns of a stored version that cannot be read as this schema has them. One that it lacks is read as null."""
-    have = {one.name: one.dataType for one in plain(stored).fields}
+    """The columns of a stored version that cannot be read with this schema. A column that it lacks is read as null."""
+    actual = {field.name: field.dataType for field in plain(stored).fields}
     return [
-        f"column {one.name} is {_said(have[one.name])}, wanted is {_said(one.dataType)}"
-        for one in plain(wanted).fields
-        if one.name in have and not _reads_as(have[one.name], one.dataType)
+        f"column {field.name} is {_shown(actual[field.name])}, not {_shown(field.dataType)}"
+        for field in plain(wanted).fields
+        if field.name in actual and not _reads_as(actual[field.name], field.dataType)
     ]
 
 
@@ -99,13 +99,13 @@ def _reads_as(stored: DataType, wanted: DataType) -> bool:
 def _without_metadata(value: object) -> object:
     match value:
         case dict():
-            return {key: _without_metadata(one) for key, one in value.items() if key not in ("metadata", "nullable")}
+            return {key: _without_metadata(item) for key, item in value.items() if key not in ("metadata", "nullable")}
         case list():
-            return [_without_metadata(one) for one in value]
+            return [_without_metadata(item) for item in value]
         case _:
             return value
 
 
-def _said(of: DataType) -> str:
+def _shown(of: DataType) -> str:
     text = of.simpleString()
     return text if len(text) <= 100 else f"{text[:100]}..."

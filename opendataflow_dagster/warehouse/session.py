@@ -1,8 +1,8 @@
-"""One warm Spark session for each process: local, Connect, standalone, YARN or Kubernetes by settings alone.
+"""One warm Spark session for each process: local, Connect, standalone, YARN or Kubernetes, by settings alone.
 
 ODF_SPARK_MASTER   local[*] (the default), spark://host:7077, yarn, k8s://https://host:6443
-ODF_SPARK_REMOTE   sc://host:15002, a shared Spark Connect server; then there is no master to choose
-ODF_SPARK_CONF     any of Spark's own settings, as a JSON object: {"spark.executor.memory": "4g"}
+ODF_SPARK_REMOTE   sc://host:15002, a shared Spark Connect server, instead of a master
+ODF_SPARK_CONF     Spark's own settings as a JSON object: {"spark.executor.memory": "4g"}
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ MASTER_VARIABLE: Final = "ODF_SPARK_MASTER"
 REMOTE_VARIABLE: Final = "ODF_SPARK_REMOTE"
 CONF_VARIABLE: Final = "ODF_SPARK_CONF"
 
-# One meaning of time everywhere, and timestamps that have statistics in their files.
+# The same time zone everywhere, and timestamps that have statistics in their files.
 _ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-# Chunks share the engine fairly, and a task's files appear whole or not at all, also when it is run twice.
+# Chunks share the driver fairly, and a task's files appear completely or not at all, even if it runs twice.
 _OWN_DRIVER: Final = {
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": Path(__file__).with_name("fairscheduler.xml").as_uri(),
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
 }
-# On one machine: nothing to be reached from outside, and no more pieces than hands.
+# On one machine: nothing is reachable from outside, and there are no more shuffle partitions than cores.
 _LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -61,20 +61,22 @@ _beside: WeakSet[SparkSession] = WeakSet()
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SparkSettings:
     master: str = "local[*]"
-    #: A Spark Connect server; the master is then its own matter.
+    #: A Spark Connect server, which has its own master.
     remote: str | None = None
     app_name: str = "opendataflow"
-    #: Spark's own settings; they win over ours. Not shown: someone may put a secret into them.
+    #: Spark's own settings, which override ours. Not in the repr: they may contain secrets.
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.remote is not None and not self.remote.startswith("sc://"):
-            raise InvalidInput(f"{self.remote!r} is no Spark Connect server; write it as sc://host:15002")
-        # Spark's launcher writes every setting on a command line, which every user of the machine can read.
+            raise InvalidInput(
+                f"{self.remote!r} is not the URL of a Spark Connect server; use the form sc://host:15002"
+            )
+        # Spark's launcher puts every setting on a command line, which every user of the machine can read.
         if secret := sorted(key for key in self.conf if re.search(r"(?i)secret|password|token|access\.?key", key)):
             raise InvalidInput(
-                f"{', '.join(secret)} would be readable on a command line; put it into conf/spark-defaults.conf, "
-                f"or let Spark find its credentials by itself"
+                f"{', '.join(secret)} would be visible on a command line; set it in conf/spark-defaults.conf, "
+                f"or use Spark's credential providers"
             )
 
     @classmethod
@@ -82,9 +84,7 @@ class SparkSettings:
         given = os.environ if environment is None else environment
         master, remote = (given.get(name, "").strip() for name in (MASTER_VARIABLE, REMOTE_VARIABLE))
         if master and remote:
-            raise InvalidInput(
-                f"{MASTER_VARIABLE} and {REMOTE_VARIABLE} are both set; a session has one; unset the other"
-            )
+            raise InvalidInput(f"{MASTER_VARIABLE} and {REMOTE_VARIABLE} are both set; unset one of them")
         conf = _read_conf(given.get(CONF_VARIABLE, "").strip() or "{}")
         return cls(master=master or "local[*]", remote=remote or None, conf=conf)
 
@@ -97,17 +97,17 @@ class SparkSettings:
 
 
 def session(settings: SparkSettings | None = None) -> SparkSession:
-    """The session of this process, made when there is none or it has died. Settings do not change a living one."""
+    """The session of this process, created if there is none or it has died. Settings do not change a live session."""
     global _current
     wanted = settings or SparkSettings.from_environment()
     with _lock:
         if _current is not None:
-            made_with, spark = _current
+            current, spark = _current
             if is_alive(spark):
-                if made_with != wanted:
-                    _log.warning("this process has a Spark session already; its settings stay as they are")
+                if current != wanted:
+                    _log.warning("this process already has a Spark session; the new settings are ignored")
                 return spark
-            _log.warning("the Spark session has died; a new one is made")
+            _log.warning("the Spark session has died; creating a new one")
             _forget(spark)
             _current = None
         spark = _make(wanted)
@@ -116,42 +116,42 @@ def session(settings: SparkSettings | None = None) -> SparkSession:
 
 
 def is_alive(spark: SparkSession) -> bool:
-    """Does it answer? A driver that was killed, a stopped session and a restarted server do not."""
+    """Whether it responds. A killed driver, a stopped session and a restarted server do not."""
     try:
         if _is_remote(spark):
             builder: Any = spark.client._builder
-            _knock(f"sc://{builder.endpoint}")
+            _probe(f"sc://{builder.endpoint}")
             return bool(spark.version)
         return spark.sparkContext.defaultParallelism > 0
-    except Exception:  # whatever it is, it is no answer
+    except Exception:
         return False
 
 
 def beside(spark: SparkSession) -> SparkSession:
-    """A session for this thread alone, with the same settings, and with temporary views of its own.
+    """A session for this thread alone, with the same settings and its own temporary views.
 
-    The thread keeps it, because a Connect server holds each for an hour.
+    The thread reuses it, because a Connect server keeps each session for an hour.
     """
     shared, own = getattr(_of_thread, "sessions", (None, None))
     if own is None or shared is not spark:
         own = spark.newSession()
         if _is_remote(spark) and _current is not None:
-            # Connect begins with the server's defaults.
+            # A Connect session starts with the server's defaults.
             _configure(own, _current[0])
         _of_thread.sessions = (spark, own)
         with _lock:
             _beside.add(own)
     if _is_remote(spark):
         own.clearTags()
-        for one in spark.getTags():
-            own.addTag(one)
+        for tag in spark.getTags():
+            own.addTag(tag)
     return own
 
 
 def tag_thread(spark: SparkSession, tag: str) -> None:
-    """Whatever this thread asks of Spark from now on can be interrupted by the tag.
+    """From now on, `interrupt` with this tag cancels what this thread runs on Spark.
 
-    Of a driver of our own it is the driver's tag: a session's tag is known only to the thread that has set it.
+    With our own driver it is a job tag of the driver: a session's tag is visible only to the thread that set it.
     """
     if _is_remote(spark):
         spark.addTag(tag)
@@ -160,24 +160,24 @@ def tag_thread(spark: SparkSession, tag: str) -> None:
 
 
 def interrupt(spark: SparkSession, tag: str) -> None:
-    """End what runs under this tag, also in the sessions beside."""
+    """Cancel what runs under this tag, also in the sessions from `beside`."""
     if not _is_remote(spark):
         spark.sparkContext.cancelJobsWithTag(tag)
         return
     with _lock:
-        every = [spark, *_beside]
-    for one in every:
-        # Who is dead runs nothing.
+        sessions = [spark, *_beside]
+    for each in sessions:
+        # A dead session runs nothing.
         with contextlib.suppress(Exception):
-            one.interruptTag(tag)
+            each.interruptTag(tag)
 
 
 def _make(settings: SparkSettings) -> SparkSession:
-    # Before Spark starts: its Python processes must be this one, with these packages.
+    # Set before Spark starts, so that its Python workers use this interpreter and its packages.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     try:
         if settings.remote is not None:
-            _knock(settings.remote)
+            _probe(settings.remote)
             spark = SparkSession.builder.remote(settings.remote).appName(settings.app_name).create()
             _configure(spark, settings)
             return spark
@@ -185,9 +185,9 @@ def _make(settings: SparkSettings) -> SparkSession:
         return builder.config(map=dict(settings.all_conf)).getOrCreate()
     except Exception as error:
         where = settings.remote or settings.master
-        said = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split())[:300]
         raise SparkUnavailable(
-            f"no Spark session at {where} ({said}); start it, install Java 17 or newer, or correct the settings"
+            f"no Spark session at {where} ({reason}); start Spark, install Java 17 or newer, or correct the settings"
         ) from error
 
 
@@ -196,14 +196,14 @@ def _configure(spark: SparkSession, settings: SparkSettings) -> None:
         spark.conf.set(key, value)
 
 
-def _knock(remote: str) -> None:
-    """Connect would try again for minutes; a closed port says it at once."""
+def _probe(remote: str) -> None:
+    """Fail at once on a closed port; Connect would retry for minutes."""
     parts = urlsplit(remote)
     socket.create_connection((parts.hostname, parts.port or 15002), timeout=10).close()
 
 
 def _forget(spark: SparkSession) -> None:
-    """Whatever PySpark remembers of a driver that was killed: it would give the dead one again."""
+    """Clear what PySpark caches of a dead driver, or it would return that one again."""
     if _is_remote(spark):
         with contextlib.suppress(Exception):
             spark.client.close()
@@ -224,11 +224,11 @@ def _is_remote(spark: SparkSession) -> bool:
 
 def _read_conf(text: str) -> dict[str, str]:
     try:
-        read = json.loads(text)
+        conf = json.loads(text)
     except ValueError:
-        read = None
-    if not isinstance(read, dict) or any(isinstance(value, dict | list) or value is None for value in read.values()):
+        conf = None
+    if not isinstance(conf, dict) or any(isinstance(value, dict | list) or value is None for value in conf.values()):
         raise InvalidInput(
-            f'{CONF_VARIABLE} is no JSON object of settings; write it like {{"spark.executor.memory": "4g"}}'
+            f'{CONF_VARIABLE} is not a JSON object of settings; use the form {{"spark.executor.memory": "4g"}}'
         )
-    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in read.items()}
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in conf.items()}

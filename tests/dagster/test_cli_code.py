@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from opendataflow_dagster.insight.drift import Problem, apply, compare
+from opendataflow_dagster.insight.drift import DriftProblem, find_drift
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.definition import Connection, Definition
 from opendataflow_dagster.model.ids import DatasetId, JobId
 from opendataflow_dagster.model.job import Input, Job
-from opendataflow_dagster.protocol.transfer import Registry
+from opendataflow_dagster.model.registry import Registry
+from opendataflow_dagster.protocol.transfer import import_declared
 from tests.factories import Flow
 from tests.operator import Odf
 
@@ -104,54 +105,56 @@ def test_apply_reports_changes_and_asks_when_there_are_many(run: Odf, tmp_path: 
 
 
 def test_code_and_ledger_that_agree_have_no_findings(flow: Flow, code: Registry) -> None:
-    assert apply(flow.ledger, code).new == ("dataset raw", "dataset tidy", "job load", "job clean")
+    assert import_declared(flow.ledger, code).new == ("dataset raw", "dataset tidy", "job load", "job clean")
     flow.register("other: -> elsewhere")
-    result = compare(flow.ledger, code)
+    result = find_drift(flow.ledger, code)
     assert (result.findings, result.equal) == ((), 4)
     assert result.elsewhere == ("dataset elsewhere", "job other")
 
 
 def test_check_names_drifted_fields_and_apply_fixes_them(flow: Flow, run: Odf, code: Registry) -> None:
-    apply(flow.ledger, code)
+    import_declared(flow.ledger, code)
     run.text("dataset", "set", "raw", "--owner", "grace", "--hostname", "db1")
     run.text("job", "set", "clean", "--lease", "2h")
-    result = compare(flow.ledger, code)
+    result = find_drift(flow.ledger, code)
     assert [(finding.problem, finding.name) for finding in result.findings] == [
-        (Problem.DIFFERS, "dataset raw"),
-        (Problem.DIFFERS, "job clean"),
+        (DriftProblem.DIFFERS, "dataset raw"),
+        (DriftProblem.DIFFERS, "job clean"),
     ]
     assert result.findings[0].detail == "owner: code None, ledger 'grace'"
     assert "'lease': 600.0" in result.findings[1].detail
-    assert apply(flow.ledger, code).changed == ("dataset raw", "job clean")
-    assert compare(flow.ledger, code).findings == ()
+    assert import_declared(flow.ledger, code).changed == ("dataset raw", "job clean")
+    assert find_drift(flow.ledger, code).findings == ()
     # Code does not declare connections, so they are kept.
     assert run.json("dataset", "show", "raw")["connection"]["hostname"] == "db1"
 
 
 def test_check_finds_contradictions_before_they_are_applied(flow: Flow, code: Registry) -> None:
     flow.register("back: tidy -> raw")
-    (finding,) = [drift for drift in compare(flow.ledger, code).findings if drift.problem is Problem.CONTRADICTS]
+    (finding,) = [
+        drift for drift in find_drift(flow.ledger, code).findings if drift.problem is DriftProblem.CONTRADICTS
+    ]
     assert "DataSet raw has two producers, back and load" in finding.detail
     assert finding.step == "let one of them make another DataSet"
 
 
 def test_check_reports_a_missing_root_of_ready_chunks(flow: Flow, code: Registry) -> None:
-    apply(flow.ledger, code)
+    import_declared(flow.ledger, code)
     flow.produce("load", "1")
-    assert compare(flow.ledger, code).findings == ()
+    assert find_drift(flow.ledger, code).findings == ()
     (flow.root / "raw").rename(flow.root / "unmounted")
-    (finding,) = compare(flow.ledger, code).findings
-    assert (finding.problem, finding.name) == (Problem.NO_LOCATION, "dataset raw")
+    (finding,) = find_drift(flow.ledger, code).findings
+    assert (finding.problem, finding.name) == (DriftProblem.NO_LOCATION, "dataset raw")
     gone = replace(code.datasets[0].dataset, location="nosuchscheme://lake/raw")
     moved = replace(code, datasets=(replace(code.datasets[0], dataset=gone), code.datasets[1]))
-    assert "cannot be looked at" in [finding.detail for finding in compare(flow.ledger, moved).findings][-1]
+    assert "cannot be looked at" in [finding.detail for finding in find_drift(flow.ledger, moved).findings][-1]
 
 
 def test_an_external_dataset_needs_no_root(flow: Flow) -> None:
     external = Dataset(datasetid=DatasetId("weather"))
     registry = Registry(datasets=(Definition(dataset=external, connection=Connection()),), jobs=())
-    assert json.dumps(apply(flow.ledger, registry).new) == '["dataset weather"]'
-    assert compare(flow.ledger, registry).findings == ()
+    assert json.dumps(import_declared(flow.ledger, registry).new) == '["dataset weather"]'
+    assert find_drift(flow.ledger, registry).findings == ()
 
 
 def test_apply_sets_a_declared_limit_with_its_job(run: Odf, tmp_path: Path) -> None:

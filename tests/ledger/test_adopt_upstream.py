@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.ledger.schema_files import wanted
 from opendataflow_dagster.model.errors import InvalidDefinition
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.protocol.claim import claim, claim_next
@@ -91,7 +92,7 @@ EVERY_ROW = {
 def test_an_upstream_database_is_upgraded_with_every_row_and_its_time(upstream_url: str, template: str) -> None:
     before = {name: set(rows(upstream_url, query)) for name, query in EVERY_ROW.items()}
     applied = install(upstream_url)
-    assert applied == ("adopt_upstream", *(one.name for one in schema.migrations()))
+    assert applied == ("adopt_upstream", *wanted())
     assert install(upstream_url) == ()
     assert {row[:6] for row in rows(upstream_url, EVERY_ROW["dataset"])} == {row[:6] for row in before["dataset"]}
     after = rows(upstream_url, EVERY_ROW["datastatus"])

@@ -18,7 +18,7 @@ from opendataflow_dagster.ledger.database import Ledger, in_database
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.protocol.claim import claim_next
-from opendataflow_dagster.protocol.publish import Made, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish_many
 from tests.factories import Flow
 
 #: What the planner knows: nothing; all; or it planned when there were ten chunks, and nobody told it of the others.
@@ -73,7 +73,10 @@ class Growth:
     large: Seen
 
 
-@pytest.fixture(scope="module", params=["missing", "fresh", "outgrown"])
+@pytest.fixture(
+    scope="module",
+    params=[*(pytest.param(name, marks=pytest.mark.slow) for name in ("missing", "fresh")), "outgrown"],
+)
 def growth(request: pytest.FixtureRequest, server: str, template: str) -> Iterator[Growth]:
     statistics: Statistics = request.param
     with _database(server, template, f"odf_plan_{statistics}") as url:
@@ -193,7 +196,7 @@ def _load(psql: psycopg.Connection, first: int, last: int) -> None:
 
 
 def _publish(ledger: Ledger, taken: list[Claim]) -> None:
-    made = [Made(claim=one, manifests=dict.fromkeys(one.outputs, _manifest(one))) for one in taken]
+    made = [StagedClaim(claim=one, manifests=dict.fromkeys(one.outputs, _manifest(one))) for one in taken]
     assert [one.version for one in publish_many(ledger, made).versions] == [1] * len(taken)
 
 

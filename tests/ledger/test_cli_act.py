@@ -117,8 +117,8 @@ def test_resubmit_rejects_empty_or_contradicting_selections(month: Flow, run: Od
         "resubmit", "delays"
     )
     assert "there is no chunk delays/1999-01-01" in run.error("resubmit", "delays", "1999-01-01")
-    assert "there is no DataSet dleays" in run.error("resubmit", "dleays", "2024-01-01")
-    assert "no chunk of delays is meant by 1999-01-01..1999-12-31" in run.error(
+    assert "DataSet dleays is not registered" in run.error("resubmit", "dleays", "2024-01-01")
+    assert "delays: no chunk matches 1999-01-01..1999-12-31" in run.error(
         "resubmit", "delays", "1999-01-01..1999-12-31"
     )
     assert "--failed and --failed-since cannot be combined with dataids" in run.error(
@@ -150,7 +150,7 @@ def test_unhold_restores_the_status_before_hold(month: Flow, run: Odf) -> None:
     assert len(run.json("unhold", "flights", "--status", "hold")["chunks"]) == 3
     assert month.status("flights/2024-01-26") == "PENDING"
     assert run.text("unhold", "flights", "2024-01-26") == "No change: flights/2024-01-26 was not on hold.\n"
-    assert "no chunk of flights is meant by that" in run.error("unhold", "flights", "--status", "hold")
+    assert "flights: no chunk matches the selection" in run.error("unhold", "flights", "--status", "hold")
 
 
 def test_skip_accepts_existing_and_new_chunks(month: Flow, run: Odf) -> None:
@@ -159,7 +159,7 @@ def test_skip_accepts_existing_and_new_chunks(month: Flow, run: Odf) -> None:
     assert run.text("skip", "flights", "2024-01-30") == "No change: flights/2024-01-30 was already skipped.\n"
     assert run.text("skip", "flights", "2024-01-31", "--dry-run").startswith("Dry run")
     assert month.status("flights/2024-01-31") == "ABSENT"
-    assert "there is no DataSet nowhere" in run.error("skip", "nowhere", "1")
+    assert "DataSet nowhere is not registered" in run.error("skip", "nowhere", "1")
 
 
 def test_a_cancelled_claim_cannot_publish(month: Flow, run: Odf) -> None:
@@ -179,7 +179,7 @@ def test_cancel_of_a_run_fails_all_its_chunks(month: Flow, run: Odf) -> None:
     assert run.text("cancel", "--run", "2") == "Cancelled run 2, which held delays/2024-01-14.\n"
     assert run.json("runs", "--failed")["runs"][0]["run_id"] == 2
     assert month.status("delays/2024-01-14") == "FAILED"
-    assert "there is no run 99; see the runs with: odf runs" in run.error("cancel", "--run", "99")
+    assert "run 99 does not exist; list the runs with: odf runs" in run.error("cancel", "--run", "99")
     assert "--run cannot be combined with chunks" in run.error("cancel", "--run", "2", "delays", "2024-01-14")
 
 
@@ -249,9 +249,9 @@ def test_plan_expands_a_range_by_the_output_partitions(
 
 def test_an_open_or_out_of_bounds_range_is_an_error(flow: Flow, run: Odf) -> None:
     flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw"), partitions=daily("2024-01-30")))
-    assert "say where the range ends" in run.error("plan", "load", "2024-02-01..")
-    assert "2023-01-01 is no chunk of load" in run.error("plan", "load", "2023-01-01..2024-02-01")
-    assert "ask for fewer at a time" in run.error("plan", "load", "2024-02-01..2999-12-31")
+    assert "give the end of the range" in run.error("plan", "load", "2024-02-01..")
+    assert "job load: 2023-01-01 is not one of its partitions" in run.error("plan", "load", "2023-01-01..2024-02-01")
+    assert "plan a shorter range" in run.error("plan", "load", "2024-02-01..2999-12-31")
 
 
 # --- rollback, announce, throttle, pause, resume, heal, delete-run
@@ -280,7 +280,7 @@ def test_announce_makes_external_chunks_ready(flow: Flow, run: Odf) -> None:
     assert run.json("announce", "raw", "1")["chunks"] == []
     assert run.json("announce", "raw", "3", "--location", "s3://lake/raw/3", "--rows", "7")["chunks"]
     assert run.json("chunk", "show", "raw", "3")["versions"][0]["row_count"] == 7
-    assert "DataSet tidy is made by job clean" in run.error("announce", "tidy", "1")
+    assert "DataSet tidy is produced by job clean" in run.error("announce", "tidy", "1")
     assert "announce the chunks one at a time" in run.error("announce", "raw", "4", "5", "--location", "s3://lake")
     assert "--rows requires --location" in run.error("announce", "raw", "4", "--rows", "1")
 
@@ -324,7 +324,7 @@ def test_sweep_removes_failed_attempts_and_keeps_current_versions(flow: Flow, ru
     now = ("--keep-versions", "1", "--failed-days", "0")
     assert run.json("sweep", "raw")["orphans"] == [], "it stays for a week"
     rehearsed = run.text("sweep", "raw", *now, "--dry-run")
-    assert "would be removed: 0 old versions (0 bytes), 1 failed attempts" in rehearsed
+    assert "would remove 0 old versions (0 bytes) and 1 failed attempts" in rehearsed
     assert left.is_dir()
     assert [orphan["location"] for orphan in run.json("sweep", "raw", *now)["orphans"]] == [str(left)]
     assert not left.exists()
@@ -395,10 +395,12 @@ def test_another_scheduler_begins_renews_and_ends_a_run(flow: Flow, run: Odf) ->
     assert (begun["run_id"], begun["claims"][0]["dataid"]) == (1, "9")
     assert run.json("job", "renew", "1")["claims"][0]["lease_until"] > begun["claims"][0]["lease_until"]
     assert run.text("job", "end", "1", "--rows", "12") == "Run 1 published raw version 1.\n"
-    assert "run 1 of load ended before" in run.error("job", "end", "1")
+    assert "run 1 of job load has already ended" in run.error("job", "end", "1")
     assert "the lease expires" in run.text("job", "begin", "clean", "9")
     assert "tidy has the root" in run.error("job", "end", "2")
-    assert "there is no folder" in run.error("job", "end", "2", "--location", str(flow.root / "tidy"), exit_code=130)
+    assert "does not exist; write it, then end the run" in run.error(
+        "job", "end", "2", "--location", str(flow.root / "tidy"), exit_code=130
+    )
     (flow.root / "tidy" / "run-2").mkdir(parents=True)
     (flow.root / "tidy" / "run-2" / "part-0").write_text("12345")
     assert "tidy version 1" in run.text("job", "end", "2", "--location", str(flow.root / "tidy" / "run-2"))
@@ -413,7 +415,7 @@ def test_job_begin_exits_with_1_and_no_run_if_nothing_is_ready(flow: Flow, run: 
     flow.register("load: -> raw", "clean: raw -> tidy")
     assert run.text("job", "begin", "clean", exit_code=1) == "No chunk of job clean is ready; see: odf why clean\n"
     assert run.json("job", "begin", "clean", exit_code=1)["run_id"] is None
-    assert "DATA_NOT_READY: raw/1 is not there" in run.error("job", "begin", "clean", "1", exit_code=1)
+    assert "DATA_NOT_READY: raw/1 does not exist" in run.error("job", "begin", "clean", "1", exit_code=1)
     assert run.json("runs")["runs"] == []
     assert "job nope is not registered" in run.error("job", "begin", "nope")
 
@@ -463,4 +465,4 @@ def test_job_fail_fails_held_chunks_and_reports_lost_ones(flow: Flow, run: Odf) 
     run.text("job", "begin", "load")
     run.text("resubmit", "raw", "2")
     assert "cannot end load/2" in run.error("job", "end", "2", exit_code=129)
-    assert "there is no run 77" in run.error("job", "renew", "77")
+    assert "run 77 does not exist" in run.error("job", "renew", "77")

@@ -10,15 +10,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
-from opendataflow_dagster.cli.groups import OdfGroup
 from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
-from opendataflow_dagster.ledger.settings import configured_url, database_url, home
-from opendataflow_dagster.model.errors import ClaimLost, InvalidInput
+from opendataflow_dagster.ledger.settings import database_url
+from opendataflow_dagster.model.errors import InvalidInput
 
 PROJECT = Path(__file__).parents[2]
 ODF = [sys.executable, "-c", "from opendataflow_dagster.cli.main import main; main()"]
@@ -49,59 +47,6 @@ def odf_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def embedded(odf_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODF_HOME", str(odf_home))
     monkeypatch.delenv("ODF_DATABASE_URL", raising=False)
-
-
-@pytest.mark.parametrize(
-    "words", [["no-such-command"], ["db", "no-such-command"], ["db", "start", "--no-such-option"], ["db"], []]
-)
-def test_a_usage_error_exits_with_64(words: list[str]) -> None:
-    result = run_process(*words)
-    assert result.returncode == 64
-    assert "Usage: odf" in result.stderr
-    assert result.stdout == ""
-
-
-def test_the_version_is_printed() -> None:
-    result = run("--version")
-    assert result.exit_code == 0
-    assert result.output.startswith("odf ")
-
-
-def group_that_raises(error: BaseException) -> click.Group:
-    @click.group(cls=OdfGroup)
-    @click.option("--debug", is_flag=True)
-    def group(debug: bool) -> None:
-        pass
-
-    @group.command()
-    def fail() -> None:
-        raise error
-
-    return group
-
-
-def test_a_known_error_is_one_line_with_its_exit_code() -> None:
-    result = CliRunner().invoke(group_that_raises(ClaimLost([], "publish")), ["fail"])
-    assert result.exit_code == 129
-    assert result.stdout == ""
-    assert result.stderr.startswith("odf: cannot publish")
-    assert len(result.stderr.splitlines()) == 1
-
-
-def test_an_unexpected_error_is_shown_only_with_debug() -> None:
-    group = group_that_raises(ValueError("the password is s3cret"))
-    plain = CliRunner().invoke(group, ["fail"])
-    assert plain.exit_code == 128
-    assert plain.stderr == "odf: unexpected ValueError; rerun with `odf --debug` for a traceback\n"
-    debug = CliRunner().invoke(group, ["--debug", "fail"])
-    assert debug.exit_code == 128
-    assert "Traceback" in debug.stderr
-
-
-def test_an_interrupt_exits_with_128_not_1() -> None:
-    result = CliRunner().invoke(group_that_raises(KeyboardInterrupt()), ["fail"])
-    assert result.exit_code == 128
-    assert "interrupted" in result.stderr
 
 
 def test_the_embedded_server_starts_reports_and_stops(odf_home: Path) -> None:
@@ -203,44 +148,3 @@ def test_an_unparsable_password_is_not_printed(monkeypatch: pytest.MonkeyPatch) 
     result = run("db", "status")
     assert result.exit_code == 1
     assert "s3cret" not in result.output
-
-
-@pytest.mark.parametrize(
-    ("given", "used"),
-    [
-        ("postgresql://u:p@h:5432/d?sslmode=require", "postgresql://u:p@h:5432/d?sslmode=require"),
-        ("postgres://u:p@h/d", "postgresql://u:p@h/d"),
-        ("postgresql://u:p@a:5432,b:5433/d", "postgresql://u:p@a:5432,b:5433/d"),
-        ("postgresql:///d?host=/run/postgresql", "postgresql:///d?host=/run/postgresql"),
-        ("  ", None),
-    ],
-)
-def test_a_configured_url_gets_a_scheme_that_sqlalchemy_accepts(
-    given: str, used: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ODF_DATABASE_URL", given)
-    assert configured_url() == used
-
-
-@pytest.mark.parametrize("mark", ["pyproject.toml", "workspace.yaml", ".odf"])
-def test_home_is_in_the_nearest_parent_project(mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ODF_HOME")
-    (tmp_path / "pyproject.toml").touch()
-    project = tmp_path / "project"
-    below = project / "a" / "b"
-    below.mkdir(parents=True)
-    (project / mark).mkdir() if mark == ".odf" else (project / mark).touch()
-    monkeypatch.chdir(below)
-    assert home() == project / ".odf"
-
-
-def test_home_without_a_project_is_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ODF_HOME")
-    monkeypatch.chdir(tmp_path)
-    assert home() == tmp_path / ".odf"
-
-
-def test_odf_home_takes_precedence_and_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ODF_HOME", "elsewhere")
-    assert home() == tmp_path / "elsewhere"

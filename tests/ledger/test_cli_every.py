@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,12 +15,13 @@ from opendataflow_dagster.cli.reference import leaves
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId
 from tests.factories import Flow
-from tests.operator import Odf, month_clone, month_template
+from tests.operator import Odf, impatient, month_clone, month_template
 
 OPTIONS = {
     " ".join(words[1:]): {name for parameter in command.params for name in parameter.opts}
     for words, command in leaves(odf)
 }
+TESTS = Path(__file__).parents[1]
 NOWHERE = "postgresql://odf@127.0.0.1:1/nowhere?connect_timeout=1"
 
 
@@ -42,7 +42,7 @@ class Here:
 
 @dataclass(frozen=True, kw_only=True)
 class Elsewhere:
-    """Needs more than a ledger: the tests that cover it, as `folder.module.function`."""
+    """Needs more than a ledger: the tests that cover it, as `folder/file::function`."""
 
     success: str
     error: str
@@ -88,12 +88,14 @@ EVERY: dict[str, Here | Elsewhere] = {
     "why": Here(
         well="load 2024-01-22", says="load/2024-01-22 can run", wrong="nope", error="job nope is not", json="verdict"
     ),
-    "chunks": Here(well="delays", says="30 chunks", wrong="nope", error="there is no DataSet nope", json="chunks"),
+    "chunks": Here(
+        well="delays", says="30 chunks", wrong="nope", error="DataSet nope is not registered", json="chunks"
+    ),
     "chunk show": Here(
-        well="delays 2024-01-09", says="is FAILED", wrong="delays nope", error="there is no chunk", json="events"
+        well="delays 2024-01-09", says="is FAILED", wrong="delays nope", error="does not exist", json="events"
     ),
     "runs": Here(says="cron", wrong="nope", error="job nope is not registered", json="runs"),
-    "history": Here(says="RUNNING -> FAILED", wrong="nope", error="there is no DataSet nope", json="events"),
+    "history": Here(says="RUNNING -> FAILED", wrong="nope", error="DataSet nope is not registered", json="events"),
     # Operate
     "plan": Here(well="average", says="10 WAIT, 6 RUN", wrong="nope", error="job nope is not", json="chunks"),
     "resubmit": Here(
@@ -107,7 +109,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="delays 2024-01-09",
         says="Held delays/2024-01-09.",
         wrong="nope 1",
-        error="there is no DataSet nope",
+        error="DataSet nope is not registered",
         json="chunks",
     ),
     "unhold": Here(
@@ -122,14 +124,14 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="flights 2024-01-30",
         says="Skipped flights/2024-01-30.",
         wrong="nope 1",
-        error="there is no DataSet nope",
+        error="DataSet nope is not registered",
         json="chunks",
     ),
     "cancel": Here(
         well="delays 2024-01-14",
         says="Cancelled delays/2024-01-14.",
         wrong="--run 99",
-        error="there is no run 99",
+        error="run 99 does not exist",
         json="chunks",
     ),
     "rollback": Here(
@@ -145,7 +147,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="weather 1",
         says="Announced weather/1.",
         wrong="delays 1",
-        error="is made by job average",
+        error="is produced by job average",
         json="chunks",
     ),
     "throttle": Here(
@@ -161,7 +163,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         json="room",
     ),
     "heal": Here(says="expired leases: 0 resubmitted", json="resubmitted"),
-    "sweep": Here(well="delays", says="removed: 0 old versions", wrong="nope", error="nope", json="versions"),
+    "sweep": Here(well="delays", says="removed 0 old versions", wrong="nope", error="nope", json="versions"),
     "delete-run": Here(
         well="average 2024-01-14",
         says="Deleted delays/2024-01-14.",
@@ -203,7 +205,7 @@ EVERY: dict[str, Here | Elsewhere] = {
     ),
     "dataset list": Here(says="flights", json="datasets"),
     "dataset show": Here(
-        well="delays", says="location", wrong="nope", error="there is no DataSet nope", json="datasetid"
+        well="delays", says="location", wrong="nope", error="DataSet nope is not registered", json="datasetid"
     ),
     "dataset add": Here(
         well="codes", says="Added: dataset codes.", wrong="delays", error="DataSet delays already exists", json="new"
@@ -215,12 +217,12 @@ EVERY: dict[str, Here | Elsewhere] = {
         error="DataSet delays: nothing to change",
         json="changed",
     ),
-    "dataset export": Here(says='"delays"', wrong="nope", error="there is no DataSet nope", json="datasets"),
+    "dataset export": Here(says='"delays"', wrong="nope", error="DataSet nope is not registered", json="datasets"),
     "dataset import": Here(
         first=exported, well="{tmp}/all.json", says="4 unchanged", wrong="{tmp}/no.json", error="no.json", json="new"
     ),
     "job list": Here(says="average", json="jobs"),
-    "job show": Here(well="average", says="delays", wrong="nope", error="there is no job nope", json="policy"),
+    "job show": Here(well="average", says="delays", wrong="nope", error="job nope is not registered", json="policy"),
     "job add": Here(
         first=typed("dataset add codes"),
         well="sum --in delays --out codes",
@@ -236,7 +238,7 @@ EVERY: dict[str, Here | Elsewhere] = {
         error="job load: nothing to change",
         json="changed",
     ),
-    "job export": Here(says='"average"', wrong="nope", error="there is no job nope", json="jobs"),
+    "job export": Here(says='"average"', wrong="nope", error="job nope is not registered", json="jobs"),
     "job import": Here(
         first=exported, well="{tmp}/all.json", says="4 unchanged", wrong="{tmp}/no.json", error="no.json", json="new"
     ),
@@ -244,14 +246,14 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="average", says="of job average claimed 2024-01-15", wrong="nope", error="job nope is not", json="claims"
     ),
     "job renew": Here(
-        first=spare, well="3", says="the lease now expires", wrong="99", error="there is no run 99", json="claims"
+        first=spare, well="3", says="the lease now expires", wrong="99", error="run 99 does not exist", json="claims"
     ),
     "job end": Here(
         first=spare,
         well="3",
         says="Run 3 published extra version 1.",
         wrong="1",
-        error="run 1 of load ended before",
+        error="run 1 of job load has already ended",
         json="versions",
     ),
     "job fail": Here(
@@ -267,20 +269,20 @@ EVERY: dict[str, Here | Elsewhere] = {
     "schema sql": Here(says="create schema", wrong="x", error="unexpected extra argument", json=None),
     "completion": Here(well="bash", says="_ODF_COMPLETE", wrong="dos", error="dos", json=None),
     "check": Elsewhere(
-        success="dagster.test_cli_code.test_a_new_project_can_be_checked_and_applied",
-        error="dagster.test_cli_code.test_code_that_cannot_be_loaded_is_a_one_line_error",
-        json="dagster.test_cli_code.test_a_new_project_can_be_checked_and_applied",
+        success="dagster/test_cli_code.py::test_a_new_project_can_be_checked_and_applied",
+        error="dagster/test_cli_code.py::test_code_that_cannot_be_loaded_is_a_one_line_error",
+        json="dagster/test_cli_code.py::test_a_new_project_can_be_checked_and_applied",
     ),
     "apply": Elsewhere(
-        success="dagster.test_cli_code.test_apply_reports_changes_and_asks_when_there_are_many",
-        error="dagster.test_cli_code.test_code_that_cannot_be_loaded_is_a_one_line_error",
-        json="dagster.test_cli_code.test_a_new_project_can_be_checked_and_applied",
+        success="dagster/test_cli_code.py::test_apply_reports_changes_and_asks_when_there_are_many",
+        error="dagster/test_cli_code.py::test_code_that_cannot_be_loaded_is_a_one_line_error",
+        json="dagster/test_cli_code.py::test_a_new_project_can_be_checked_and_applied",
     ),
     **{
         f"db {verb}": Elsewhere(
-            success="ledger.test_cli_db.test_the_embedded_server_starts_reports_and_stops",
-            error=f"ledger.test_cli_db.{error}",
-            json="ledger.test_cli_db.test_the_embedded_server_starts_reports_and_stops",
+            success="ledger/test_cli_db.py::test_the_embedded_server_starts_reports_and_stops",
+            error=f"ledger/test_cli_db.py::{error}",
+            json="ledger/test_cli_db.py::test_the_embedded_server_starts_reports_and_stops",
         )
         for verb, error in (
             ("start", "test_a_server_error_is_one_line_with_exit_code_135"),
@@ -290,20 +292,20 @@ EVERY: dict[str, Here | Elsewhere] = {
         )
     },
     "table refresh": Elsewhere(
-        success="spark.test_warehouse_catalog.test_odf_table_refresh_makes_a_table_that_other_processes_read",
-        error="spark.test_warehouse_catalog.test_odf_table_refresh_makes_a_table_that_other_processes_read",
-        json="spark.test_warehouse_catalog.test_odf_table_refresh_makes_a_table_that_other_processes_read",
+        success="spark/test_catalog.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",
+        error="spark/test_catalog.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",
+        json="spark/test_catalog.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",
     ),
     "db shell": Elsewhere(
-        success="ledger.test_cli_setup.test_db_shell_runs_psql_and_returns_its_exit_code",
-        error="ledger.test_cli_setup.test_db_shell_runs_psql_and_returns_its_exit_code",
+        success="ledger/test_cli_setup.py::test_db_shell_runs_psql_and_returns_its_exit_code",
+        error="ledger/test_cli_setup.py::test_db_shell_runs_psql_and_returns_its_exit_code",
         json=None,
     ),
     **{
         f"secret {verb}": Elsewhere(
-            success=f"ledger.test_secrets.{success}",
-            error="ledger.test_secrets.test_what_cannot_be_done_is_one_sentence_and_its_code",
-            json=f"ledger.test_secrets.{success}",
+            success=f"ledger/test_secrets.py::{success}",
+            error="ledger/test_secrets.py::test_what_cannot_be_done_is_one_sentence_and_its_code",
+            json=f"ledger/test_secrets.py::{success}",
         )
         for verb, success in (
             ("set", "test_a_password_is_set_from_stdin_verified_and_decrypted"),
@@ -326,8 +328,8 @@ def test_every_command_has_tests_of_success_error_and_json() -> None:
         test for row in EVERY.values() if isinstance(row, Elsewhere) for test in (row.success, row.error, row.json)
     }
     for test in named - {None}:
-        module, _, function = str(test).rpartition(".")
-        assert callable(getattr(importlib.import_module(f"tests.{module}"), function)), test
+        file, _, function = str(test).partition("::")
+        assert f"\ndef {function}(" in (TESTS / file).read_text(), test
 
 
 @pytest.fixture(scope="module")
@@ -362,7 +364,11 @@ def test_every_command_succeeds_fails_and_prints_json(
         printed = call(well, *dry, "--json")
         assert printed.exit_code == 0, printed.output
         assert row.json in json.JSONDecoder().raw_decode(printed.stdout)[0]
-    wrong = call(row.well, of=Odf(url=NOWHERE)) if row.wrong is None else call(row.wrong)
+    if row.wrong is None:
+        with impatient():
+            wrong = call(row.well, of=Odf(url=NOWHERE))
+    else:
+        wrong = call(row.wrong)
     assert (wrong.exit_code, wrong.stdout) == (132 if row.wrong is None else 64, "")
     assert row.error in " ".join(wrong.stderr.split())
     done = call(row.well)

@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from opendataflow_dagster.cli.main import odf
-from opendataflow_dagster.ledger.schema import migrations
+from opendataflow_dagster.ledger.schema_files import wanted
+from tests.operator import impatient
 
-NAMES = [migration.name for migration in migrations()]
+NAMES = list(wanted())
 
 
 def run(*arguments: str, url: str) -> Result:
@@ -57,7 +58,8 @@ def test_printed_sql_needs_no_database_and_installs_the_schema(empty_url: str) -
 
 @pytest.mark.parametrize("command", ["install", "verify"])
 def test_an_unreachable_server_is_one_line_with_exit_code_132(command: str) -> None:
-    result = run(command, url="postgresql://odf:s3cret@127.0.0.1:1/nowhere?connect_timeout=1")
+    with impatient():
+        result = run(command, url="postgresql://odf:s3cret@127.0.0.1:1/nowhere?connect_timeout=1")
     assert result.exit_code == 132
     assert "cannot be reached" in result.output
     assert "s3cret" not in result.output

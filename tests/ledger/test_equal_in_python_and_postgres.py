@@ -5,35 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from datetime import date, datetime, timedelta
-from itertools import pairwise
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import psycopg
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from opendataflow_dagster.ledger.database import Ledger
-from opendataflow_dagster.ledger.rows import ANSWERS
+from opendataflow_dagster.ledger.schema_files import texts
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.ids import DataId, DatasetId, JobId, natural_key
+from opendataflow_dagster.model.ids import DatasetId, JobId, natural_key
 from opendataflow_dagster.model.job import Job, Policy
-from opendataflow_dagster.model.partitions import Partitions, RangePartitions, StaticPartitions, TimePartitions
+from opendataflow_dagster.model.partitions import Partitions
+from opendataflow_dagster.model.problems import SENTENCES, Question
 from opendataflow_dagster.model.status import FREE, TRANSITIONS, Locktype, Status
-from opendataflow_dagster.model.verdict import CODES, Code, Question
+from opendataflow_dagster.model.verdict import CODES, Code
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import abandon
-from tests.conftest import _database
+from tests.databases import temporary_database
 from tests.factories import Flow
+from tests.partitions import near_dataids, range_partitions, static_partitions, time_partitions
 
 
 @pytest.fixture(scope="module")
 def database(server: str, template: str) -> Iterator[str]:
-    yield from _database(server, template)
+    yield from temporary_database(server, template)
 
 
 @pytest.fixture(scope="module")
@@ -107,15 +107,14 @@ def test_a_refused_arrow_leaves_all_rows_of_its_statement_as_they_were(psql: psy
     assert found == [("FAILED",), ("SKIPPED",)]
 
 
-def test_no_other_change_passes_for_a_publication(psql: psycopg.Connection) -> None:
-    """The setting with which a publication says that it sees to its consumers itself."""
-    psql.execute("insert into dataflow.datastatus values ('made', 'j', '1', 'OUT', 'READY', now())")
-    psql.execute("set dataflow.publishing = 'on'")
-    for status in ("PENDING", "RESUBMIT", "READY"):
-        with pytest.raises(psycopg.Error, match="this is no publication"):
-            psql.execute("update dataflow.datastatus set status = %s where datasetid = 'made'", (status,))
-    psql.execute("reset dataflow.publishing")
-    assert one(psql, "select status from dataflow.datastatus where datasetid = 'made'") == "READY"
+@pytest.mark.parametrize("setting", ["dataflow.taking", "dataflow.publishing"])
+def test_no_setting_of_a_session_keeps_a_consumer_from_being_woken(flow: Flow, setting: str) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.type(f"set {setting} = 'on'")
+    flow.type("insert into dataflow.datastatus values ('raw', 'load', '1', 'OUT', 'RUNNING', now())")
+    flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw'")
+    assert one(flow.psql, "select count(*) from dataflow.runnable where jobid = 'clean'") == 1
+    flow.type(f"reset {setting}")
 
 
 @pytest.mark.parametrize("status", Status)
@@ -163,25 +162,32 @@ def test_a_typed_row_that_breaks_an_invariant_is_refused_by_its_name(flow: Flow,
 
 @pytest.mark.parametrize("question", Question)
 def test_both_call_the_first_no_by_the_same_code(psql: psycopg.Connection, question: Question) -> None:
-    noes = ["no" if other is question else None for other in Question]
-    assert one(psql, "select dataflow.code_of(%s, %s, %s, %s, %s)", *noes) == CODES[question]
-    later = ["no" if list(Question).index(other) >= list(Question).index(question) else None for other in Question]
-    assert one(psql, "select dataflow.code_of(%s, %s, %s, %s, %s)", *later) == CODES[question]
+    problems = [{"question": later} for later in list(Question)[list(Question).index(question) :]]
+    assert one(psql, "select dataflow.code_of(%s)", Jsonb(problems)) == CODES[question]
 
 
 def test_five_yes_have_no_code(psql: psycopg.Connection) -> None:
-    assert one(psql, "select dataflow.code_of(null, null, null, null, null)") is None
+    assert one(psql, "select dataflow.code_of('[]')") is None
     assert list(CODES.values()) == list(Code)
 
 
-def test_the_answers_are_stored_in_the_order_of_the_questions(psql: psycopg.Connection) -> None:
-    found = psql.execute(
-        "select column_name::text from information_schema.columns"
-        " where table_schema = 'dataflow' and table_name = 'verdict' order by ordinal_position"
-    ).fetchall()
-    columns = [name for (name,) in found if name in ANSWERS.values()]
-    assert columns == list(ANSWERS.values())
-    assert list(ANSWERS) == list(Question)
+def test_every_problem_that_postgres_names_has_a_sentence_and_the_other_way_round() -> None:
+    routines = "".join(texts("routines").values())
+    named = set(re.findall(r"'problem', '([A-Z_]+)'", routines))
+    for question in ("ready", "right", "placed", "valid", "safe"):
+        body = re.search(rf"create function dataflow.question_{question}\(.*?end;", routines, re.DOTALL)
+        assert body is not None
+        named |= set(re.findall(r"then '([A-Z_]+)'", body[0]))
+    # About files, which Postgres does not know, and a sentence of release 0.1.0.
+    assert named | {"MISPLACED", "TEXT"} == set(SENTENCES)
+
+
+def test_the_defaults_of_a_policy_are_the_same(flow: Flow) -> None:
+    lease, attempts = flow.psql.execute("select dataflow.lease_of('?'), dataflow.max_attempts_of('?')").fetchone() or ()
+    assert (lease, attempts) == (Policy().lease, Policy().max_attempts)
+    flow.type("insert into dataflow.job_policy (jobid) values ('load')")
+    stored = flow.psql.execute("select lease, max_attempts from dataflow.job_policy").fetchone()
+    assert stored == (lease, attempts)
 
 
 # ---- the natural order
@@ -229,99 +235,7 @@ def test_both_make_the_same_sort_key(psql: psycopg.Connection, key: str) -> None
     assert one(psql, "select dataflow.natural_key(%s)", key) == natural_key(key)[0]
 
 
-def test_the_order_is_by_value() -> None:
-    given_order = ["a10", "2024-10-1", "10", "2024-2-1", "9", "010", "2024-01-10", "a9", "1", "2024-01-09"]
-    wanted = ["1", "9", "010", "10", "2024-01-09", "2024-01-10", "2024-2-1", "2024-10-1", "a9", "a10"]
-    assert sorted(given_order, key=natural_key) == wanted
-
-
 # ---- partitions
-
-KINDS: tuple[Literal["hourly", "daily", "weekly", "monthly"], ...] = ("hourly", "daily", "weekly", "monthly")
-BORDERS = [
-    datetime.fromisoformat(day)
-    for day in (
-        "0001-01-01",
-        "0999-12-31",
-        "1900-02-28",
-        "1999-12-31",
-        "2000-02-28",
-        "2023-02-28",
-        "2024-02-28",
-        "2024-12-30",
-        "9999-12-31",
-    )
-]
-
-
-def times() -> st.SearchStrategy[datetime]:
-    near = st.builds(lambda border, hours: shifted(border, hours), st.sampled_from(BORDERS), st.integers(-800, 800))
-    return near | st.datetimes().map(lambda time: time.replace(minute=0, second=0, microsecond=0))
-
-
-def shifted(time: datetime, hours: int) -> datetime:
-    try:
-        return time + timedelta(hours=hours)
-    except OverflowError:
-        return time
-
-
-def text_of(kind: str, time: datetime) -> str:
-    day = time.date().replace(day=1) if kind == "monthly" else time.date()
-    return f"{day.isoformat()}-{time:%H}:00" if kind == "hourly" else day.isoformat()
-
-
-@st.composite
-def time_partitions(draw: st.DrawFn) -> TimePartitions:
-    kind = draw(st.sampled_from(KINDS))
-    first, last = sorted(text_of(kind, draw(times())) for _ in range(2))
-    return TimePartitions(kind=kind, first=first, last=draw(st.sampled_from([last, None])))
-
-
-@st.composite
-def range_partitions(draw: st.DrawFn) -> RangePartitions:
-    numbers = st.integers(0, 30) | st.integers(0, 10**18 - 1) | st.integers(10**18 - 30, 10**18 - 1)
-    first, last = sorted((draw(numbers), draw(numbers)))
-    return RangePartitions(first=first, last=last, step=draw(st.integers(1, 12) | st.integers(1, 10**18 - 1)))
-
-
-def static_partitions() -> st.SearchStrategy[StaticPartitions]:
-    keys = st.lists(st.sampled_from(["a", "b", "A", " a", "é", "%s", '"', "\\"]), min_size=1)
-    return keys.map(lambda found: StaticPartitions(keys=tuple(DataId(key) for key in found)))
-
-
-@st.composite
-def near_dataids(draw: st.DrawFn, partitions: Partitions) -> str:
-    """A dataid that the partitions have, nearly have, or do not have at all."""
-    match partitions:
-        case TimePartitions():
-            bound = partitions.time_of(partitions.last if partitions.last and draw(st.booleans()) else partitions.first)
-            time = draw(times() | st.integers(-800, 800).map(lambda hours: shifted(bound, hours)) | st.just(bound))
-            text = text_of(draw(st.sampled_from([partitions.kind, *KINDS])), time)
-        case RangePartitions():
-            count = (partitions.last - partitions.first) // partitions.step
-            number = draw(st.sampled_from([0, 1, count - 1, count, count + 1]) | st.integers(0, count))
-            low = max(0, partitions.first + number * partitions.step + draw(st.sampled_from([0, 0, 0, 1, -1])))
-            high = max(0, min(low + partitions.step - 1, partitions.last) + draw(st.sampled_from([0, 0, 0, 1, -1])))
-            text = draw(st.sampled_from([f"{low}-{high}", f"{low}", f"0{low}-{high}", f"{low}-{high}0"]))
-        case StaticPartitions():
-            text = draw(st.sampled_from([*partitions.keys, "a", "b", "A", "c"]))
-    spoilt = [
-        "2024-02-30",
-        "2024-00-01",
-        "2024-13-01",
-        "2024-1-1",
-        "20240101",
-        "0000-01-01",
-        "٢٠٢٤-01-01",
-        "0-",
-        "-0",
-        "x",
-    ]
-    edited = st.sampled_from(
-        [text + " ", " " + text, text + "\u00a0", text[:-1], text.replace("0", "１", 1), text + "0"]
-    )
-    return draw(st.just(text) | st.just(text) | edited.filter(bool) | st.sampled_from(spoilt))
 
 
 @given(data=st.data())
@@ -338,71 +252,7 @@ def test_a_dataset_without_partitions_has_every_dataid(psql: psycopg.Connection)
     assert one(psql, "select dataflow.has_dataid(null, 'anything')") is True
 
 
-@given(partitions=range_partitions())
-def test_a_range_has_exactly_the_chunks_that_it_lists(partitions: RangePartitions) -> None:
-    assume((partitions.last - partitions.first) // partitions.step < 1000)
-    listed = list(partitions.all())
-    assert all(partitions.has(dataid) for dataid in listed)
-    assert listed[0].startswith(f"{partitions.first}-")
-    assert listed[-1].endswith(f"-{partitions.last}")
-    numbers = [tuple(map(int, dataid.split("-"))) for dataid in listed]
-    assert all(before[1] + 1 == after[0] for before, after in pairwise(numbers))
-
-
 # ---- the chunks of a time
-
-
-def by_brute_force(partitions: TimePartitions, start: datetime, end: datetime) -> list[str]:
-    """Every hour from the start to the end is looked at."""
-    found, time = [], start
-    while time < end:
-        text = text_of(partitions.kind, time)
-        if partitions.kind == "hourly" or time.hour == 0:
-            exact = datetime.combine(date.fromisoformat(text[:10]), datetime.min.time())
-            if partitions.has(text) and (partitions.kind == "hourly" or exact == time):
-                found.append(text)
-        time += timedelta(hours=1)
-    return found
-
-
-@given(data=st.data())
-@settings(max_examples=80, deadline=None)
-def test_the_chunks_between_two_times_are_those_that_begin_there(data: st.DataObject) -> None:
-    kind = data.draw(st.sampled_from(KINDS))
-    around = data.draw(st.sampled_from([border for border in BORDERS if 1 < border.year < 9999]))
-    days = st.integers(-40, 40)
-    first, last = sorted(
-        text_of(kind, around + timedelta(days=data.draw(days), hours=data.draw(days))) for _ in range(2)
-    )
-    partitions = TimePartitions(kind=kind, first=first, last=data.draw(st.sampled_from([last, None])))
-    start = around + timedelta(days=data.draw(days), hours=data.draw(st.sampled_from([0, 0, 1, 23])))
-    end = start + timedelta(days=data.draw(st.integers(-1, 70)), hours=data.draw(st.sampled_from([0, 0, 1])))
-    assert list(partitions.between(start, end)) == by_brute_force(partitions, start, end)
-
-
-@pytest.mark.parametrize(
-    ("kind", "first", "start", "end", "wanted"),
-    [
-        ("daily", "2024-01-01", "2024-02-28", "2024-03-02", ["2024-02-28", "2024-02-29", "2024-03-01"]),
-        ("daily", "2023-01-01", "2023-02-28", "2023-03-02", ["2023-02-28", "2023-03-01"]),
-        ("monthly", "2023-11-01", "2023-01-31", "2024-03-01", ["2023-11-01", "2023-12-01", "2024-01-01", "2024-02-01"]),
-        ("weekly", "2024-02-26", "2024-02-27", "2024-03-12", ["2024-03-04", "2024-03-11"]),
-        ("weekly", "2024-12-25", "2024-12-25", "2025-01-08", ["2024-12-25", "2025-01-01"]),
-        ("hourly", "2024-02-29-22:00", "2024-02-29", "2024-03-01", ["2024-02-29-22:00", "2024-02-29-23:00"]),
-        ("monthly", "1900-01-01", "2100-02-01", "2100-03-02", ["2100-02-01", "2100-03-01"]),
-    ],
-)
-def test_the_chunks_of_month_ends_leap_years_and_week_starts_are_known(
-    kind: Literal["hourly", "daily", "weekly", "monthly"], first: str, start: str, end: str, wanted: list[str]
-) -> None:
-    partitions = TimePartitions(kind=kind, first=first)
-    assert list(partitions.between(datetime.fromisoformat(start), datetime.fromisoformat(end))) == wanted
-
-
-def test_the_last_chunk_of_all_time_is_an_end_and_no_crash() -> None:
-    start, end = datetime.fromisoformat("9999-12-30"), datetime.fromisoformat("9999-12-31T23:00")
-    days = TimePartitions(kind="daily", first="2024-01-01", last="9999-12-31")
-    assert list(days.between(start, end)) == ["9999-12-30", "9999-12-31"]
 
 
 # ---- defaults

@@ -39,6 +39,7 @@ from opendataflow_dagster.protocol.register import plan, register
 from opendataflow_dagster.protocol.release import abandon, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
+from tests.effort import scaled
 from tests.factories import Flow, job, key
 
 
@@ -168,7 +169,7 @@ def test_a_verb_that_loses_its_connections_before_any_of_its_statements_did_noth
 ) -> None:
     flow.register(LOAD, "clean: raw -> tidy", LISTED)
     verb = VERBS[name]
-    for at in itertools.count(1):
+    for at in itertools.count(1, step=scaled(1, fast=3)):
         prepared = verb.prepare(flow, str(at))
         warm_up(flow.ledger)
         before = everything(flow.psql)
@@ -611,16 +612,3 @@ def test_every_verb_on_a_database_without_the_schema_says_how_to_install_it(empt
             assert not missing.value.retryable, name
         schema.install(ledger)
         register(ledger, [], [])
-
-
-def test_a_schema_that_is_too_old_says_how_to_install_the_rest(empty_url: str, tmp_path: Path) -> None:
-    with Ledger(empty_url) as ledger, psycopg.connect(empty_url, autocommit=True) as psql:
-        schema.install(ledger, upto="0006_triggers")
-        flow = Flow(ledger=ledger, url=empty_url, psql=psql, root=tmp_path)
-        flow.register(LOAD)
-        for act in (lambda: planned(flow, "1"), lambda: claim_next(ledger, "load")):
-            with pytest.raises(SchemaMismatch, match="run: odf schema install"):
-                act()
-        schema.install(ledger)
-        planned(flow, "1")
-        assert [one.dataid for one in claim_next(ledger, "load")] == ["1"]

@@ -11,12 +11,13 @@ from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.errors import ClaimLost, NoGo, UnknownName
 from opendataflow_dagster.model.ids import DatasetId
 from opendataflow_dagster.model.manifest import NewManifest
-from opendataflow_dagster.model.verdict import Code, Question
+from opendataflow_dagster.model.problems import Question
+from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.gate import gate
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, skip, unhold
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish, publish_many
 from opendataflow_dagster.protocol.release import abandon, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
@@ -54,12 +55,11 @@ def test_every_claim_has_five_stored_yes_answers(flow: Flow) -> None:
     flow.produce("load", "1")
     taken = claim(flow.ledger, "clean", "1")
     row = flow.psql.execute(
-        "select ready, right_data, placed, valid, safe, inputs from dataflow.verdict where claim_id = %s",
-        (taken.claim_id,),
+        "select problems, code, inputs from dataflow.verdict where claim_id = %s", (taken.claim_id,)
     ).fetchone()
     assert row is not None
-    assert row[:5] == (None,) * 5
-    assert row[5] == [{"datasetid": "raw", "dataid": "1", "manifest_id": taken.inputs[0].manifest_id, "version": 1}]
+    assert row[:2] == ([], None)
+    assert row[2] == [{"datasetid": "raw", "dataid": "1", "manifest_id": taken.inputs[0].manifest_id, "version": 1}]
     assert [answer.yes for answer in taken.verdict.answers] == [True] * 5
 
 
@@ -70,7 +70,7 @@ def test_a_claim_by_name_of_a_chunk_whose_input_is_not_ready_says_so_with_all_fi
     verdict = refused.value.verdict
     assert verdict.code is Code.DATA_NOT_READY
     assert [answer.question for answer in verdict.answers] == list(Question)
-    assert "raw/1 is not there" in str(refused.value)
+    assert "raw/1 does not exist" in str(refused.value)
     assert flow.status("tidy/1") == "ABSENT"
 
 
@@ -162,13 +162,13 @@ def test_of_many_manifests_the_good_are_published_and_the_others_come_back_with_
     flow.register("load: -> raw")
     first, second, third = claim_many(flow.ledger, "load", ["1", "2", "3"]).claims
     flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = '3'")
-    made = [Made(claim=one, manifests={DatasetId("raw"): flow.manifest(one)}) for one in (first, second, third)]
+    made = [StagedClaim(claim=one, manifests={DatasetId("raw"): flow.manifest(one)}) for one in (first, second, third)]
     made[1] = replace(made[1], manifests={DatasetId("raw"): NewManifest(location="/outside")})
     published = publish_many(flow.ledger, [*made, made[0]])
     assert [one.claim_id for one in published.versions] == [first.claim_id], "the one that was given twice, once"
     assert published.lost == (third,)
     assert [one.claim for one in published.misfits] == [second]
-    assert "raw/2: /outside lies outside of the root" in str(published.misfits[0].error)
+    assert "raw/2: /outside is outside its root" in str(published.misfits[0].error)
     assert flow.status("raw/2") == "RUNNING", "it can be published yet"
 
 

@@ -17,20 +17,20 @@ from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import InvalidManifest, NoGo
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import ALL, ListedChunks, Policy, within
-from opendataflow_dagster.model.manifest import CheckResult, NewManifest
+from opendataflow_dagster.model.manifest import ELSEWHERE, CheckResult, NewManifest
 from opendataflow_dagster.model.partitions import daily, hourly
-from opendataflow_dagster.model.verdict import CODES, Answer, Code, Question, Verdict
+from opendataflow_dagster.model.problems import Question
+from opendataflow_dagster.model.verdict import CODES, Answer, Code, Verdict
 from opendataflow_dagster.protocol.announce import announce
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.force import force
 from opendataflow_dagster.protocol.gate import gate
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, skip
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish, publish_many
 from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.resubmit import resubmit
-from opendataflow_dagster.scripts.run_script import ELSEWHERE
 from tests.factories import Flow, job, key
 from tests.invariants import assert_invariants
 
@@ -144,7 +144,7 @@ def file_of(flow: Flow, chunk: str) -> Path:
 
 def test_an_input_that_is_not_there_is_not_ready(flow: Flow) -> None:
     foreign_input(flow)
-    assert_no(flow, "clean", "1", Code.DATA_NOT_READY, "raw/1 is not there", "run its producer")
+    assert_no(flow, "clean", "1", Code.DATA_NOT_READY, "raw/1 does not exist", "run its producer")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_day_waits_for_the_last_of_its_hours(flow: Flow) -> None:
     for hour in range(24):
         if hour != 13:
             flow.announce(f"hours/2024-01-01-{hour:02}:00")
-    assert_no(flow, "sum", "2024-01-01", Code.DATA_NOT_READY, "hours/2024-01-01-13:00 is not there")
+    assert_no(flow, "sum", "2024-01-01", Code.DATA_NOT_READY, "hours/2024-01-01-13:00 does not exist")
     flow.announce("hours/2024-01-01-13:00", "RUNNING")
     assert_no(flow, "sum", "2024-01-01", Code.DATA_NOT_READY, "hours/2024-01-01-13:00 is RUNNING")
     flow.type("update dataflow.datastatus set status = 'READY' where status = 'RUNNING'")
@@ -212,7 +212,7 @@ def test_a_long_list_of_missing_inputs_is_cut_after_three(flow: Flow) -> None:
     (sum_up,) = flow.register(job("sum: hours -> days", hours=within(days, hours)), hours=external("hours"))
     flow.plan(sum_up, ["2024-01-01"])
     answer = assert_no(flow, "sum", "2024-01-01", Code.DATA_NOT_READY, "and 21 more")
-    assert answer.reason.count("is not there") == 3
+    assert answer.reason.count("does not exist") == 3
 
 
 def test_a_chunk_whose_inputs_were_never_listed_is_not_ready(flow: Flow) -> None:
@@ -260,7 +260,7 @@ def test_a_strictly_ordered_job_is_granted_one_chunk_at_a_time_although_the_earl
     for dataid in ("10", "9", "2"):
         flow.produce("load", dataid)
     assert_invariants(flow.psql)
-    assert_no_claim(flow, "clean", "10", "it is the turn of its chunk 2")
+    assert_no_claim(flow, "clean", "10", "chunk 2 comes first")
     assert one_at_a_time(flow, "clean") == ["2", "9", "10"]
 
 
@@ -295,7 +295,7 @@ def test_an_earlier_chunk_of_a_strictly_ordered_job_waits_for_the_one_that_runs(
     flow.produce("load", "2")
     running = claim(flow.ledger, "clean", "2")
     flow.produce("load", "1")
-    assert_no(flow, "clean", "1", Code.DATA_NOT_READY, "it is the turn of its chunk 2")
+    assert_no(flow, "clean", "1", Code.DATA_NOT_READY, "chunk 2 comes first")
     flow.publish(running)
     assert_go(flow, "clean", "1")
 
@@ -342,13 +342,13 @@ def test_today_is_not_ready_for_yesterday(flow: Flow) -> None:
 def test_a_dataid_that_the_input_does_not_have_is_wrong_data(flow: Flow, dataid: str) -> None:
     flow.register("clean: raw -> tidy", raw=replace(external("raw"), partitions=daily("2024-01-01")))
     flow.announce(f"raw/{dataid}")
-    assert_no(flow, "clean", dataid, Code.WRONG_DATA, "raw", dataid, "correct the partitions")
+    assert_no(flow, "clean", dataid, Code.WRONG_DATA, "raw", dataid, "correct its partitions")
 
 
 def test_a_dataid_that_the_output_does_not_have_is_wrong_data(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw", raw=replace(flow.dataset("raw"), partitions=daily("2024-01-01")))
     flow.announce("raw/2024-02-30", "PENDING", jobid="load")
-    assert_no(flow, "load", "2024-02-30", Code.WRONG_DATA, "raw has no chunk 2024-02-30")
+    assert_no(flow, "load", "2024-02-30", Code.WRONG_DATA, "raw has no partition 2024-02-30")
     flow.plan(load, ["2024-02-29"])
     assert_go(flow, "load", "2024-02-29")
 
@@ -377,9 +377,7 @@ def test_a_pointer_to_what_is_not_its_own_manifest_is_wrong_data(flow: Flow, oth
         "update dataflow.datastatus set manifest_id = %s where datasetid = 'raw' and dataid = '1'",
         pointer.get(other, 999),
     )
-    assert_no(
-        flow, "clean", "1", Code.WRONG_DATA, "raw/1 points to a manifest that is not a version of it", "resubmit it"
-    )
+    assert_no(flow, "clean", "1", Code.WRONG_DATA, "raw/1 points to a manifest of another chunk", "resubmit it")
 
 
 def test_a_schema_that_is_not_the_declared_one_is_wrong_data(flow: Flow) -> None:
@@ -442,7 +440,7 @@ def test_an_input_made_from_an_older_version_is_out_of_date_until_it_is_resubmit
         "report",
         "1",
         Code.WRONG_DATA,
-        "tidy/1 is out of date: made from raw/1 version 1, current is version 2",
+        "tidy/1 is out of date: it was made from version 1 of raw/1, but version 2 is current",
         "resubmit",
     )
     publish_anew(flow, "tidy/1", "clean")
@@ -459,7 +457,14 @@ def test_an_input_made_from_foreign_data_is_out_of_date_when_that_gets_its_first
     flow.announce("raw/1", jobid="load")
     flow.produce("clean", "1")
     publish_anew(flow, "raw/1", "load")
-    assert_no(flow, "report", "1", Code.WRONG_DATA, "tidy/1 is out of date: made from raw/1", "current is version 1")
+    assert_no(
+        flow,
+        "report",
+        "1",
+        Code.WRONG_DATA,
+        "tidy/1 is out of date: it was made from a version without a manifest of raw/1",
+        "version 1 is current",
+    )
     publish_anew(flow, "tidy/1", "clean")
     assert_go(flow, "report", "1")
 
@@ -511,7 +516,9 @@ def test_an_input_made_from_data_that_a_foreign_client_has_replaced_is_out_of_da
     flow.produce("clean", "1")
     for status in ("RESUBMIT", "RUNNING", "READY"):
         flow.type("update dataflow.datastatus set status = %s where datasetid = 'raw' and locktype = 'OUT'", status)
-    assert_no(flow, "report", "1", Code.WRONG_DATA, "tidy/1 is out of date: made from raw/1 version 1", "resubmit")
+    assert_no(
+        flow, "report", "1", Code.WRONG_DATA, "tidy/1 is out of date: it was made from version 1 of raw/1", "resubmit"
+    )
 
 
 def test_an_input_with_two_producers_does_not_make_what_was_made_from_it_out_of_date(flow: Flow) -> None:
@@ -564,7 +571,7 @@ def test_what_was_made_from_a_row_that_was_deleted_and_came_back_is_out_of_date(
     else:
         flow.announce("raw/1")
     assert_invariants(flow.psql)
-    assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is out of date: made from raw/1 version 1")
+    assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is out of date: it was made from version 1 of raw/1")
 
 
 def test_a_chunk_made_without_its_skipped_input_is_not_out_of_date(flow: Flow) -> None:
@@ -586,7 +593,7 @@ def test_a_chunk_made_without_an_input_that_is_skipped_no_more_is_out_of_date(fl
     flow.produce("clean", "1")
     publish_anew(flow, "raw/1", "load")
     assert_invariants(flow.psql)
-    assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is out of date", "raw/1", "current is version 2")
+    assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is out of date", "raw/1", "version 2 is current")
 
 
 def test_an_unregistered_dataset_is_wrong_data(flow: Flow) -> None:
@@ -652,7 +659,7 @@ def test_an_input_that_was_listed_by_hand_is_waited_for(flow: Flow) -> None:
     flow.plan(days, ["a"])
     assert flow.runnable() == [("days", "a")]
     flow.type("insert into dataflow.chunk_input values ('days', 'a', 'hours', '2')")
-    assert_no(flow, "days", "a", Code.DATA_NOT_READY, "hours/2 is not there")
+    assert_no(flow, "days", "a", Code.DATA_NOT_READY, "hours/2 does not exist")
 
 
 # ---- PLACED
@@ -673,7 +680,7 @@ def test_a_version_outside_of_its_root_is_misplaced(flow: Flow, folder: str) -> 
         "clean",
         "1",
         Code.INVALID_PATH,
-        f"raw/1 is at {published.location}, outside of its root {flow.root}/raw",
+        f"raw/1 is at {published.location}, outside its root {flow.root}/raw",
         "resubmit",
     )
     register(flow.ledger, [before])
@@ -697,7 +704,7 @@ def test_a_missing_folder_is_misplaced(flow: Flow) -> None:
     file = file_of(flow, "raw/1")
     file.unlink()
     file.parent.rmdir()
-    assert_no(flow, "clean", "1", Code.INVALID_PATH, str(file.parent), "put the files back")
+    assert_no(flow, "clean", "1", Code.INVALID_PATH, str(file.parent), "restore the files")
 
 
 def test_a_file_of_another_size_is_misplaced(flow: Flow) -> None:
@@ -736,7 +743,7 @@ def test_what_a_foreign_client_made_ready_is_refused_where_the_dataset_says_so(f
         "clean",
         "1",
         Code.NOT_VALIDATED,
-        "raw/1 was made READY without a manifest, which raw refuses",
+        "raw/1 became READY without a manifest, which raw refuses",
         "resubmit it",
     )
 
@@ -761,7 +768,7 @@ def test_a_ready_typed_by_hand_on_a_managed_chunk_does_not_pass_for_the_version_
         flow.type("update dataflow.datastatus set status = %s where datasetid = 'raw'", before)
     flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw'")
     assert flow.chunk("raw/1").manifest_id is None
-    assert_no(flow, "clean", "1", Code.NOT_VALIDATED, "raw/1 was made READY without a manifest", "resubmit it")
+    assert_no(flow, "clean", "1", Code.NOT_VALIDATED, "raw/1 became READY without a manifest", "resubmit it")
     publish_anew(flow, "raw/1", "load")
     assert_go(flow, "clean", "1")
 
@@ -777,7 +784,7 @@ def test_a_version_with_a_failed_check_is_not_validated(flow: Flow) -> None:
         "update dataflow.datastatus set manifest_id = (select max(manifest_id) from dataflow.data_manifest)"
         " where datasetid = 'raw'"
     )
-    assert_no(flow, "clean", "1", Code.NOT_VALIDATED, "raw/1 version 2 failed a check", "resubmit it")
+    assert_no(flow, "clean", "1", Code.NOT_VALIDATED, "raw/1 version 2 failed nulls", "resubmit it")
 
 
 # ---- SAFE
@@ -830,7 +837,7 @@ def test_a_job_that_reads_the_input_already_is_locked(flow: Flow) -> None:
     foreign_input(flow)
     flow.announce("raw/1")
     flow.type("insert into dataflow.datastatus values ('raw', 'clean', '1', 'IN', 'RUNNING', now())")
-    assert_no(flow, "clean", "1", Code.LOCKED, "job clean reads raw/1 already", "resubmit its output")
+    assert_no(flow, "clean", "1", Code.LOCKED, "job clean is already reading raw/1", "resubmit its output")
     flow.type("delete from dataflow.datastatus where locktype = 'IN'")
     assert [one.dataid for one in claim_next(flow.ledger, "clean")] == ["1"]
 
@@ -855,7 +862,7 @@ def test_a_producer_may_not_run_again_while_a_foreign_consumer_reads_in_place(fl
     managed_input(flow, "1")
     flow.type("insert into dataflow.datastatus values ('raw', 'foreign', '1', 'IN', 'RUNNING', now())")
     resubmit(flow.ledger, [key("raw/1")], by="ada")
-    assert_no(flow, "load", "1", Code.LOCKED, "raw/1 is being read in place", "wait for it")
+    assert_no(flow, "load", "1", Code.LOCKED, "a consumer is reading raw/1 in place", "wait for it")
     flow.type("delete from dataflow.datastatus where locktype = 'IN'")
     assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"], "asked again without anybody's help"
 
@@ -865,7 +872,7 @@ def test_a_producer_may_not_run_again_while_our_consumer_reads_what_has_no_manif
     flow.announce("raw/1", jobid="load")
     reader = claim(flow.ledger, "clean", "1")
     resubmit(flow.ledger, [key("raw/1")], by="ada")
-    assert_no(flow, "load", "1", Code.LOCKED, "raw/1 is being read in place")
+    assert_no(flow, "load", "1", Code.LOCKED, "a consumer is reading raw/1 in place")
     flow.publish(reader)
     assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"]
 
@@ -877,7 +884,7 @@ def test_a_producer_may_not_run_again_while_our_consumer_reads_what_has_no_place
     assert [one.version for one in reader.inputs] == [1], "the evidence is there all the same"
     resubmit(flow.ledger, [key("raw/1")], by="ada")
     assert_invariants(flow.psql)
-    assert_no(flow, "load", "1", Code.LOCKED, "raw/1 is being read in place")
+    assert_no(flow, "load", "1", Code.LOCKED, "a consumer is reading raw/1 in place")
     flow.publish(reader)
     assert [one.dataid for one in claim_next(flow.ledger, "load")] == ["1"]
 
@@ -887,7 +894,7 @@ def test_a_version_is_not_published_in_the_place_of_another_one(flow: Flow) -> N
     old = file_of(flow, "raw/1").parent
     resubmit(flow.ledger, [key("raw/1")], by="ada")
     again = claim(flow.ledger, "load", "1")
-    with pytest.raises(InvalidManifest, match="the place of an older version; write it into a folder of its own"):
+    with pytest.raises(InvalidManifest, match="holds an older version; write it into a folder of its own"):
         publish(flow.ledger, again, NewManifest(location=str(old)))
     flow.publish(again)
     assert flow.chunk("raw/1").version == 2
@@ -1066,7 +1073,7 @@ def test_a_publication_gives_its_consumers_the_answers_that_asking_gives(
     taken = claim_next(flow.ledger, "clean", 2)
     flow.type(before)
     flow.type("listen dataflow_runnable")
-    publish_many(flow.ledger, [Made(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
+    publish_many(flow.ledger, [StagedClaim(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
     told = {one.payload for one in flow.psql.notifies(timeout=5 if None in codes.values() else 0, stop_after=1)}
     found = flow.psql.execute("select dataid, blocked from dataflow.runnable where jobid = 'total'").fetchall()
     assert dict(found) == codes
@@ -1077,7 +1084,7 @@ def test_a_publication_gives_its_consumers_the_answers_that_asking_gives(
 def test_chunks_of_several_jobs_that_are_published_together_are_told_to_the_consumers_of_each(flow: Flow) -> None:
     flow.register("load: -> raw", "look: -> codes", "clean: raw -> tidy", "index: codes -> pages")
     taken = [claim(flow.ledger, jobid, dataid) for jobid in ("load", "look") for dataid in ("1", "2")]
-    publish_many(flow.ledger, [Made(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
+    publish_many(flow.ledger, [StagedClaim(claim=one, manifests={one.outputs[0]: flow.manifest(one)}) for one in taken])
     assert flow.runnable() == [("clean", "1"), ("clean", "2"), ("index", "1"), ("index", "2")]
     assert_invariants(flow.psql)
 
@@ -1109,7 +1116,7 @@ def test_two_chunks_of_the_same_content_that_are_published_together_are_both_wro
     publish_many(
         flow.ledger,
         [
-            Made(claim=one, manifests={one.outputs[0]: flow.manifest(one, content=contents[one.dataid])})
+            StagedClaim(claim=one, manifests={one.outputs[0]: flow.manifest(one, content=contents[one.dataid])})
             for one in taken
         ],
     )
@@ -1131,9 +1138,9 @@ def test_every_question_is_answered_although_the_first_is_a_no(flow: Flow) -> No
     verdict = ask_and_claim(flow, "clean", "x")
     assert [(one.question, one.yes) for one in verdict.answers] == [(question, False) for question in Question]
     for part in (
-        "codes/x is not there",
-        "raw has no chunk x",
-        "raw/x was made READY without a manifest",
+        "codes/x does not exist",
+        "raw has no partition x",
+        "raw/x became READY without a manifest",
         "tidy/x is HOLD",
     ):
         assert part in str(verdict)
@@ -1178,7 +1185,7 @@ def test_a_chunk_that_is_given_twice_is_answered_twice_and_stored_once(flow: Flo
 @pytest.mark.parametrize(
     "statement",
     [
-        "update dataflow.verdict set ready = null",
+        "update dataflow.verdict set problems = '[]'",
         "update dataflow.verdict set claim_id = 1",
         "delete from dataflow.verdict",
         "truncate dataflow.verdict",
@@ -1195,6 +1202,4 @@ def test_an_operator_cannot_change_a_stored_answer(flow: Flow, statement: str) -
 
 def test_no_claim_can_be_stored_with_a_no(flow: Flow) -> None:
     with pytest.raises(psycopg.errors.CheckViolation, match="a_claim_has_five_yes"):
-        flow.type(
-            "insert into dataflow.verdict (jobid, dataid, claim_id, safe) values ('clean', '1', 7, 'it is locked')"
-        )
+        flow.type("insert into dataflow.verdict (jobid, dataid, claim_id, problems) values ('clean', '1', 7, '[{}]')")

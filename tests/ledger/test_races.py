@@ -35,9 +35,10 @@ from opendataflow_dagster.protocol.announce import announce
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold, unhold
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish, publish_many
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.resubmit import resubmit
+from tests.effort import sampled, scaled
 from tests.factories import Flow, job, key
 from tests.invariants import Kept, assert_invariants
 
@@ -142,19 +143,20 @@ def _claim_until_nothing_is_left(barrier: Barrier, url: str, count: int) -> list
 
 
 def test_16_processes_claim_20000_chunks_each_exactly_once(flow: Flow) -> None:
+    count = scaled(20_000, fast=2_000)
     flow.register("clean: raw -> tidy", raw=external("raw"))
-    announce_many(flow, "raw", 20_000)
+    announce_many(flow, "raw", count)
     before = deadlocks(flow)
     lists = at_once(_claim_until_nothing_is_left, *((flow.url, (1, 7, 100)[n % 3]) for n in range(16)))
     dataids = [dataid for found in lists for dataid, _ in found]
     claim_ids = [claim_id for found in lists for _, claim_id in found]
-    assert len(dataids) == len(set(dataids)) == len(set(claim_ids)) == 20_000
+    assert len(dataids) == len(set(dataids)) == len(set(claim_ids)) == count
     recorded = flow.psql.execute(
         "select dataid, claim_id from dataflow.chunk_event where datasetid = 'tidy' and new_status = 'RUNNING'"
     ).fetchall()
     assert sorted(recorded) == sorted(zip(dataids, claim_ids, strict=True))
     assert deadlocks(flow) == before
-    flow.psql.execute("analyze")  # the invariants are asked of 20,000 chunks at once
+    flow.psql.execute("analyze")  # the invariants query all chunks at once
     assert_invariants(flow.psql)
 
 
@@ -360,10 +362,10 @@ def _publish_batches(barrier: Barrier, url: str, root: str, seed: int) -> Tally:
     chance, gave_way = random.Random(seed), Counter[str]()  # noqa: S311 - no secret, the same in each run
     with Ledger(url, connections=1) as ledger:
         barrier.wait()
-        for _ in range(60):
+        for _ in range(scaled(60, fast=15)):
             with _counted(gave_way):
                 taken = claim_next(ledger, chance.choice(("load", "clean")), 12)
-                publish_many(ledger, [Made(claim=one, manifests=of_claim(one, root)) for one in taken])
+                publish_many(ledger, [StagedClaim(claim=one, manifests=of_claim(one, root)) for one in taken])
     return _tally(gave_way)
 
 
@@ -372,7 +374,7 @@ def _operate(barrier: Barrier, url: str, names: Sequence[str], seed: int) -> Tal
     chance, gave_way = random.Random(seed), Counter[str]()  # noqa: S311 - no secret, the same in each run
     with Ledger(url, connections=1) as ledger, psycopg.connect(url, autocommit=True) as psql:
         barrier.wait()
-        for _ in range(40):
+        for _ in range(scaled(40, fast=10)):
             some = [(chance.choice(("raw", "tidy", "extra")), name) for name in chance.sample(names, 8)]
             keys = [key("/".join(chunk)) for chunk in some]
             with _counted(gave_way), psql.transaction():
@@ -392,7 +394,7 @@ def _heal_on_and_on(barrier: Barrier, url: str) -> Tally:
     gave_way = Counter[str]()
     with Ledger(url, connections=1) as ledger:
         barrier.wait()
-        for turn in range(20):
+        for turn in range(scaled(20, fast=5)):
             with _counted(gave_way):
                 heal(ledger, rebuild=turn % 4 == 3)
     return _tally(gave_way)
@@ -438,7 +440,9 @@ def test_concurrent_publishers_and_operators_give_way_to_each_other_and_nothing_
     flow.type("update dataflow.datastatus set status = 'RESUBMIT' where status = 'FAILED'")
     for jobid in ("load", "clean"):
         while taken := claim_next(flow.ledger, jobid, 100):
-            publish_many(flow.ledger, [Made(claim=one, manifests=of_claim(one, str(flow.root))) for one in taken])
+            publish_many(
+                flow.ledger, [StagedClaim(claim=one, manifests=of_claim(one, str(flow.root))) for one in taken]
+            )
     statuses = flow.psql.execute("select status, count(*) from dataflow.datastatus group by 1").fetchall()
     assert statuses == [("READY", 180)]
     assert_invariants(flow.psql)
@@ -447,7 +451,7 @@ def test_concurrent_publishers_and_operators_give_way_to_each_other_and_nothing_
 # Two transactions, the second of which begins its work before the first has committed.
 
 
-Deed: TypeAlias = Callable[[Transaction], object]
+Operation: TypeAlias = Callable[[Transaction], object]
 
 
 def session(flow: Flow) -> Connection:
@@ -459,7 +463,7 @@ def waiting_for(flow: Flow, connection: Connection) -> int:
     return _count(flow, blocked, connection.info.backend_pid)
 
 
-def between(flow: Flow, first: Deed, second: Callable[[], T], mine: Connection | None = None) -> T:
+def between(flow: Flow, first: Operation, second: Callable[[], T], mine: Connection | None = None) -> T:
     with contextlib.nullcontext(mine) if mine else session(flow) as connection, ThreadPoolExecutor(1) as pool:
         first(Transaction(connection))
         running = pool.submit(second)
@@ -468,31 +472,36 @@ def between(flow: Flow, first: Deed, second: Callable[[], T], mine: Connection |
         return running.result(PATIENCE)
 
 
-def alone(flow: Flow, deed: Deed) -> Callable[[], object]:
-    """The deed in a transaction of its own."""
+def alone(flow: Flow, operation: Operation) -> Callable[[], object]:
+    """The operation in a transaction of its own."""
 
     def committed() -> object:
         with flow.ledger.transaction() as transaction:
-            return deed(transaction)
+            return operation(transaction)
 
     return committed
 
 
-def typed(statement: str, *values: object) -> Deed:
+def typed(statement: str, *values: object) -> Operation:
     return lambda transaction: transaction._connection.execute(statement.encode(), values)
 
 
-def typed_resubmit(chunk: str) -> Deed:
+def typed_resubmit(chunk: str) -> Operation:
     return typed(RESUBMIT_TYPED, *chunk.split("/"))
 
 
-def publishes(flow: Flow, claim: Claim, content: str | None = None) -> Deed:
+def publishes(flow: Flow, claim: Claim, content: str | None = None) -> Operation:
     made = {one: flow.manifest(claim, one, content) for one in claim.outputs}
     return lambda transaction: ledger_claims.publish(transaction, [(claim, made)])
 
 
-def takes(jobid: str, dataid: str) -> Deed:
-    return lambda transaction: ledger_claims.take_named(transaction, JobId(jobid), [DataId(dataid)], None)
+def takes(jobid: str, dataid: str) -> Operation:
+    def take(transaction: Transaction) -> object:
+        job, named = JobId(jobid), [DataId(dataid)]
+        candidates = ledger_claims.named_candidates(transaction, job, named)
+        return ledger_claims.claim(transaction, job, candidates, count=1, run_id=None, named=named)
+
+    return take
 
 
 def test_a_lease_renewed_while_its_chunk_is_published_does_not_keep_it_from_becoming_ready(flow: Flow) -> None:
@@ -660,7 +669,7 @@ def test_a_policy_typed_while_a_registration_goes_on_waits_for_it_and_counts(flo
         registering.execute("update dataflow.job_policy set lease = '20 minutes' where jobid = 'load'")
         registering.commit()
         typing.result(PATIENCE)
-    found = flow.psql.execute("select lease::text, is_ordered from dataflow.job_terms where jobid = 'load'").fetchall()
+    found = flow.psql.execute("select lease::text, ordered from dataflow.job_policy where jobid = 'load'").fetchall()
     assert found == [("00:20:00", True)]
 
 
@@ -689,7 +698,7 @@ def test_the_same_content_published_twice_at_the_same_moment_is_refused_to_both_
 def test_the_same_content_announced_twice_at_the_same_moment_is_refused_to_both_consumers(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", raw=external("raw"))
 
-    def announces(dataid: str) -> Deed:
+    def announces(dataid: str) -> Operation:
         same = {DataId(dataid): NewManifest(location=f"there/{dataid}", content_digest="yesterday's file")}
         return lambda transaction: chunks.announce(transaction, DatasetId("raw"), [DataId(dataid)], same)
 
@@ -765,7 +774,7 @@ SOMEONE: Final = "insert into dataflow.datastatus values"
 WINDOW: Final = {"1": ["1", "2"], "2": ["2"], "3": ["3"], "4": ["1"]}
 
 
-def prepared_deeds(flow: Flow) -> dict[str, Deed]:
+def operations_on_a_graph(flow: Flow) -> dict[str, Operation]:
     """What people, clients and verbs might do just now. raw/2 and raw/5 were made READY by somebody else."""
     load, look, _, daily, report, _ = flow.register(
         "load: -> raw",
@@ -794,7 +803,7 @@ def prepared_deeds(flow: Flow) -> dict[str, Deed]:
     flow.type(
         "update dataflow.datastatus set lease_until = now() where locktype = 'OUT' and claim_id = %s", codes_6.claim_id
     )
-    deeds: dict[str, Deed] = {
+    operations: dict[str, Operation] = {
         f"publish {name}": publishes(flow, one, content)
         for name, one, content in (
             ("raw/1", raw_1, None),
@@ -804,7 +813,7 @@ def prepared_deeds(flow: Flow) -> dict[str, Deed]:
         )
     }
     return {
-        **deeds,
+        **operations,
         "renew raw/1 and tidy/2": lambda transaction: ledger_claims.renew(transaction, [raw_1, clean_2]),
         "fail raw/1": lambda transaction: ledger_claims.release(transaction, [raw_1], "failed", ["disk full"]),
         "claim clean/3": takes("clean", "3"),
@@ -833,7 +842,7 @@ def prepared_deeds(flow: Flow) -> dict[str, Deed]:
     }
 
 
-def deeds_on_a_line(flow: Flow) -> dict[str, Deed]:
+def operations_on_a_line(flow: Flow) -> dict[str, Operation]:
     """The same for a line of Jobs with one input and one output each, whose publications tell their consumers."""
     load, _, total, _ = flow.register("load: -> raw", "clean: raw -> tidy", "total: tidy -> sums", "share: sums -> all")
     flow.plan(load, ["1", "2", "3", "4"])
@@ -884,20 +893,21 @@ def deeds_on_a_line(flow: Flow) -> dict[str, Deed]:
     }
 
 
-@pytest.mark.parametrize("prepare", [prepared_deeds, deeds_on_a_line])
-def test_any_two_deeds_at_the_same_moment_keep_the_invariants(
-    flow: Flow, prepare: Callable[[Flow], dict[str, Deed]]
+@pytest.mark.parametrize("prepare", [operations_on_a_graph, operations_on_a_line])
+def test_any_two_concurrent_operations_keep_the_invariants(
+    flow: Flow, prepare: Callable[[Flow], dict[str, Operation]]
 ) -> None:
-    deeds = prepare(flow)
+    operations = prepare(flow)
     assert_invariants(flow.psql)
     kept, broken = Kept.of(flow.psql), list[str]()
+    pairs = sampled(list(itertools.product(operations, repeat=2)), fast=40)
     with session(flow) as mine:
-        for (first, one), (second, other) in itertools.product(deeds.items(), repeat=2):
+        for first, second in pairs:
             kept.put_back()
             try:
                 with contextlib.suppress(LedgerConflict):
-                    between(flow, one, alone(flow, other), mine)
+                    between(flow, operations[first], alone(flow, operations[second]), mine)
                 assert_invariants(flow.psql)
             except (AssertionError, OpenDataFlowError) as error:
-                broken.append(f"{first}, and before it is committed {second}: {str(error).splitlines()[0]}")
-    assert not broken, "\n".join([f"{len(broken)} of {len(deeds) ** 2} pairs", *broken])
+                broken.append(f"{first}, and before its commit {second}: {str(error).splitlines()[0]}")
+    assert not broken, "\n".join([f"{len(broken)} of {len(pairs)} pairs", *broken])

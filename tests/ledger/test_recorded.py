@@ -8,7 +8,7 @@ import pytest
 
 from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.cli.reference import leaves
-from opendataflow_dagster.engine.foreign_scheduler import begin
+from opendataflow_dagster.engine.foreign_scheduler import begin_scheduled_run
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId
 from opendataflow_dagster.protocol.claim import claim
@@ -73,7 +73,7 @@ def paused(flow: Flow) -> str:
 
 
 def begun(flow: Flow) -> str:
-    run = begin(flow.ledger, "feed", "1")
+    run = begin_scheduled_run(flow.ledger, "feed", "1")
     assert run is not None
     return str(run.run_id)
 

@@ -96,7 +96,7 @@ def test_chunks_claimed_by_name_beyond_the_limit_are_refused_as_locked(flow: Flo
     assert [one.dataid for one in found.claims] == ["1", "2"]
     (refused,) = found.refused
     assert refused.code is Code.LOCKED
-    assert "job load runs at most 2 chunks at a time; wait, or throttle it higher" in str(refused)
+    assert "job load is at its concurrency limit (2 running); retry later, or raise the limit" in str(refused)
 
 
 def test_a_paused_job_begins_nothing_until_it_is_resumed_and_says_why(flow: Flow) -> None:
@@ -104,7 +104,9 @@ def test_a_paused_job_begins_nothing_until_it_is_resumed_and_says_why(flow: Flow
     running = claim(flow.ledger, "load", "1")
     pause(flow.ledger, "load", by="ada", reason="the source is being repaired")
     assert claim_next(flow.ledger, "load", 10) == []
-    with pytest.raises(NoGo, match=r"LOCKED: job load is paused since .*, the source is being repaired; resume it"):
+    with pytest.raises(
+        NoGo, match=r"LOCKED: job load has been paused since .* \(the source is being repaired\); resume it"
+    ):
         claim(flow.ledger, "load", "2")
     assert [one.code for one in gate(flow.ledger, "load", ["2"])] == [Code.LOCKED]
     flow.publish(running)  # what runs goes on
@@ -186,7 +188,7 @@ def test_a_forced_claim_takes_a_chunk_in_any_status_and_revokes_a_live_claim(flo
 def test_a_chunk_in_whose_place_its_job_has_an_in_row_is_not_forced_and_the_error_says_why(flow: Flow) -> None:
     flow.register("load: -> raw")
     flow.type("insert into dataflow.datastatus values ('raw', 'load', '1', 'IN', 'RUNNING', now())")
-    with pytest.raises(LedgerConflict, match=r"no output of load/1 can be claimed.*delete those rows"):
+    with pytest.raises(LedgerConflict, match=r"load/1: no output can be claimed.*delete those rows"):
         force(flow.ledger, "load", "1", by="ada")
     assert flow.in_rows() == [("raw", "load", "1")]
 
@@ -204,7 +206,9 @@ def test_an_announced_version_makes_what_was_made_from_the_older_one_out_of_date
     announce(flow.ledger, "raw", ["1"], by="ada", manifests={one: NewManifest(location="s3://lake/raw/1/a")})
     flow.produce("clean", "1")
     announce(flow.ledger, "raw", ["1"], by="ada", manifests={one: NewManifest(location="s3://lake/raw/1/b")})
-    with pytest.raises(NoGo, match=r"tidy/1 is out of date: made from raw/1 version 1, current is version 2"):
+    with pytest.raises(
+        NoGo, match=r"tidy/1 is out of date: it was made from version 1 of raw/1, but version 2 is current"
+    ):
         claim(flow.ledger, "report", "1")
 
 
@@ -218,11 +222,11 @@ def test_20000_versions_are_announced_in_one_act(flow: Flow) -> None:
 
 def test_an_announcement_that_cannot_be_true_is_refused_and_nothing_is_written(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: other -> tidy", other=external("other"))
-    with pytest.raises(InvalidInput, match="DataSet raw is made by job load"):
+    with pytest.raises(InvalidInput, match="DataSet raw is produced by job load"):
         announce(flow.ledger, "raw", ["1"], by="ada")
     with pytest.raises(UnknownName, match="DataSet nothing is not registered"):
         announce(flow.ledger, "nothing", ["1"], by="ada")
-    with pytest.raises(InvalidInput, match="manifests for 2, which is not announced"):
+    with pytest.raises(InvalidInput, match="manifests are given for 2, which is not announced"):
         announce(flow.ledger, "other", ["1"], by="ada", manifests={DataId("2"): NewManifest(location="/x")})
     assert flow.status("other/1") == "ABSENT"
 
@@ -264,7 +268,7 @@ def test_a_rollback_that_cannot_be_is_refused(flow: Flow) -> None:
     with pytest.raises(UnknownName, match="there is no chunk raw/2"):
         rollback(flow.ledger, key("raw/2"), 1, by="ada")
     hold(flow.ledger, [key("raw/1")], by="ada")
-    with pytest.raises(ForbiddenTransition, match="raw/1 is running or on hold"):
+    with pytest.raises(ForbiddenTransition, match="raw/1 is RUNNING or on HOLD"):
         rollback(flow.ledger, key("raw/1"), 1, by="ada")
     (flow.root / "raw" / f"claim-{taken.claim_id}" / "part-0").unlink()
     with pytest.raises(InvalidManifest, match="part-0"):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import psycopg
 import pytest
@@ -16,7 +15,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from opendataflow_dagster.ledger import chunks
 from opendataflow_dagster.ledger.chunks import Event
-from opendataflow_dagster.ledger.database import Transaction
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import ClaimLost, NoGo
@@ -26,7 +24,7 @@ from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.claim import claim, claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold
-from opendataflow_dagster.protocol.publish import Made, publish, publish_many
+from opendataflow_dagster.protocol.publish import StagedClaim, publish, publish_many
 from opendataflow_dagster.protocol.release import fail
 from tests.factories import Flow, key
 
@@ -469,7 +467,7 @@ def test_a_typed_change_of_what_is_no_status_is_in_the_history_too(flow: Flow, t
 def test_nobody_truncates_the_statuses(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     flow.plan(load, ["1"])
-    with pytest.raises(psycopg.Error, match="datastatus is not truncated") as refused:
+    with pytest.raises(psycopg.Error, match="datastatus cannot be truncated") as refused:
         flow.type("truncate dataflow.datastatus")
     assert refused.value.diag.message_hint == "delete the rows"
     flow.type("delete from dataflow.datastatus")
@@ -545,7 +543,7 @@ def run_all(flow: Flow, jobid: str) -> list[str]:
 
 def make(flow: Flow, claims: list[Claim]) -> None:
     made = [
-        Made(
+        StagedClaim(
             claim=one,
             manifests={name: NewManifest(location=f"{flow.root}/{name}/claim-{one.claim_id}") for name in one.outputs},
         )
@@ -604,7 +602,7 @@ MEANWHILE = {
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 def test_a_statement_of_someone_else_is_never_given_up_for_our_claim_of_the_same_chunk(
-    upstream: Upstream, flow: Flow, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+    upstream: Upstream, flow: Flow, meanwhile: str
 ) -> None:
     upstream.register("clean", inputs="raw", outputs="tidy")
     for dataid in ("1", "2"):
@@ -617,32 +615,27 @@ def test_a_statement_of_someone_else_is_never_given_up_for_our_claim_of_the_same
             for statement in MEANWHILE[meanwhile]:
                 upstream.run(statement)
 
-    with ThreadPoolExecutor(1) as thread:
-        begun: list[Future[None]] = []
-
-        def between_look_and_write() -> None:
-            begun.append(thread.submit(typed))
-            until_it_waits_or_ends(flow.psql, upstream.connection.info.backend_pid, begun[0])
-
-        before_statement(monkeypatch, "claim_named", between_look_and_write)
-        with suppress(NoGo):  # who was first is a matter of chance
-            claim(flow.ledger, "clean", dataid)
-        begun[0].result(30)
+    # Our claim stops between the lock on its runnable row and the rows that it writes; it gives way and retries.
+    flow.type("create or replace function public.pause() returns trigger language plpgsql as "
+              "'begin perform pg_advisory_xact_lock_shared(42); return new; end'")  # fmt: skip
+    flow.type("create trigger a_pause before insert on dataflow.datastatus "
+              "for each row when (new.claim_id is not null) execute function public.pause()")  # fmt: skip
+    flow.psql.execute("select pg_advisory_lock(42)")
+    with ThreadPoolExecutor(2) as threads:
+        claiming = threads.submit(claim, flow.ledger, "clean", dataid)
+        waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+        while flow.psql.execute(waiting).fetchone() == (0,):
+            assert not claiming.done(), claiming.exception()
+        typing = threads.submit(typed)
+        until_it_waits_or_ends(flow.psql, upstream.connection.info.backend_pid, typing)
+        flow.psql.execute("select pg_advisory_unlock(42)")
+        typing.result(30)
+        with suppress(NoGo):  # either may be first
+            claiming.result(60)
+    flow.type("drop trigger a_pause on dataflow.datastatus")
     if meanwhile == "types HOLD":
         assert flow.status("tidy/1") == "HOLD"
     assert_nothing_to_heal(flow)
-
-
-def before_statement(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], None]) -> None:
-    """Act once, when the ledger is about to run the statement of this name."""
-    original, due = Transaction._execute, [act]
-
-    def execute(self: Transaction, cursor: Any, statement: str, parameters: dict[str, object]) -> Any:
-        if statement == name and due:
-            due.pop()()
-        return original(self, cursor, statement, parameters)
-
-    monkeypatch.setattr(Transaction, "_execute", execute)
 
 
 def until_it_waits_or_ends(psql: psycopg.Connection, pid: int, work: Future[None]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from dagster_postgres import PostgresEventLogStorage
 from pyspark.sql import DataFrame
 
 from opendataflow_dagster import ChunkContext, Policy, build_definitions, daily, dataset
-from opendataflow_dagster.model.manifest import NewManifest
+from opendataflow_dagster.model.manifest import Written
 from opendataflow_dagster.orchestrator import liveness
 from opendataflow_dagster.warehouse import parquet
 from tests.pipelines.hold import wait_at, wait_in_write
@@ -28,7 +29,7 @@ from tests.pipelines.hold import wait_at, wait_in_write
 DAYS = daily("2024-01-01", "2024-01-10")
 POLICY = Policy(lease=timedelta(seconds=20), max_attempts=50)
 
-stage, store_event_batch = parquet.stage, PostgresEventLogStorage.store_event_batch
+write, store_event_batch = parquet.write, PostgresEventLogStorage.store_event_batch
 
 
 @dataset(partitions=DAYS, policy=POLICY)
@@ -43,10 +44,10 @@ def tidy(raw: DataFrame) -> DataFrame:
     return raw.groupBy("day", "kind").count()
 
 
-def stage_and_wait(frame: DataFrame, **options: Any) -> NewManifest:
-    staged = stage(frame, **options)
-    wait_at("staged", options["dataid"])
-    return staged
+def write_and_wait(frame: DataFrame, location: str, **options: Any) -> Written:
+    written = write(frame, location, **options)
+    wait_at("staged", Path(location).parent.name)
+    return written
 
 
 def wait_and_store(self: PostgresEventLogStorage, events: Sequence[EventLogEntry]) -> None:
@@ -57,7 +58,7 @@ def wait_and_store(self: PostgresEventLogStorage, events: Sequence[EventLogEntry
 
 
 seams = pytest.MonkeyPatch()
-seams.setattr(parquet, "stage", stage_and_wait)
+seams.setattr(parquet, "write", write_and_wait)
 seams.setattr(PostgresEventLogStorage, "store_event_batch", wait_and_store)
 # Nobody has minutes here.
 seams.setattr(liveness, "SILENCE_SECONDS", 30.0)

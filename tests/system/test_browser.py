@@ -1,14 +1,14 @@
-"""The UI in a real browser, against a real web server and daemon: a backfill, its failures, and their repair.
+"""Dagster's UI in a real browser, with a real web server and daemon: a backfill, its failures, and their repair.
 
-With ODF_SCREENSHOTS=1 the pictures of the documentation are taken anew.
+ODF_SCREENSHOTS=1 takes the pictures of the documentation again.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
@@ -21,7 +21,6 @@ DAYS = [f"2024-03-{number:02}" for number in range(1, 31)]
 RANGE = f"[{DAYS[0]}...{DAYS[-1]}]"
 BAD = ("2024-03-07", "2024-03-19")
 PATIENCE = PATIENCE_SECONDS * 1000
-DEBIAN = Path("/etc/debian_version").exists()
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def page(served: Server, chromium: str) -> Iterator[Page]:
 
 
 def partitions_of(page: Page, served: Server, asset: str) -> None:
-    """The page of the asset's partitions, with the thirty days chosen."""
+    """Open the asset's partitions page and select the thirty days."""
     page.goto(f"{served.address}/assets/{asset}?view=partitions")
     chosen = page.get_by_role("textbox").first
     chosen.fill(RANGE)
@@ -45,7 +44,7 @@ def partitions_of(page: Page, served: Server, asset: str) -> None:
 
 
 def materialize(page: Page, choose: str, partitions: str) -> None:
-    """The dialog of the button `Materialize`, as a person goes through it."""
+    """Go through the `Materialize` dialog as a person does."""
     page.get_by_role("button", name="Materialize").first.click()
     dialog = page.locator(".dagster-portal")
     if choose == "Custom":
@@ -60,19 +59,19 @@ def materialize(page: Page, choose: str, partitions: str) -> None:
 
 
 def wait_until_shown(page: Page, **counts: int) -> None:
-    """The legend above the list counts the chosen partitions by status."""
+    """The legend above the list counts the selected partitions by status."""
     for word, count in counts.items():
         expect(page.get_by_text(f"{word.capitalize()} ({count})", exact=True)).to_be_visible(timeout=PATIENCE)
 
 
 def picture(page: Page, served: Server, name: str, *, left: int = 0, top: int = 0) -> None:
-    """What is right of and below this point, without the folders of this machine."""
+    """A picture of the page right of and below this point, without local paths."""
     if not os.environ.get("ODF_SCREENSHOTS") or page.viewport_size is None:
         return
     page.evaluate(
         """folders => { const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-             while (texts.nextNode()) for (const one of folders)
-               texts.currentNode.nodeValue = texts.currentNode.nodeValue.replaceAll(one, ""); }""",
+             while (texts.nextNode()) for (const folder of folders)
+               texts.currentNode.nodeValue = texts.currentNode.nodeValue.replaceAll(folder, ""); }""",
         [str(served.project.flow.root.parent), str(ROOT)],
     )
     width, height = page.viewport_size["width"] - left, page.viewport_size["height"] - top
@@ -82,60 +81,49 @@ def picture(page: Page, served: Server, name: str, *, left: int = 0, top: int = 
     )
 
 
-@pytest.mark.parametrize(
-    ("user", "ci", "left_out"),
-    [
-        ("1000", "", True),
-        ("1000", "true", False),
-        pytest.param("0", "", False, marks=pytest.mark.skipif(not DEBIAN, reason="apt-get is Debian's")),
-    ],
-    ids=["a person without rights", "CI", "root, and the installation fails"],
-)
-def test_tests_of_the_ui_are_left_out_only_where_a_person_must_install_the_browser(
-    tmp_path: Path, user: str, ci: str, left_out: bool
-) -> None:
-    for name, script in (("id", f"echo {user}"), ("flock", ""), ("apt-get", "exit 100")):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
+@dataclass(frozen=True, kw_only=True)
+class Repair:
+    """What the ledger said during the backfill and after the repair."""
 
-    found = subprocess.run([ROOT / "bin" / "browser"], env={"PATH": str(tmp_path), "CI": ci}, check=False)
-
-    assert (found.returncode == 77) == left_out
-    assert found.returncode != 0
+    failed: dict[str, str | None]
+    versions: dict[str, int | None]
 
 
-def test_a_backfill_of_thirty_days_from_the_ui_shows_what_failed_and_the_repair_runs_nothing_else(
-    page: Page, served: Server
-) -> None:
+@pytest.fixture(scope="module")
+def repaired(page: Page, served: Server) -> Repair:
+    """Thirty days backfilled from the UI, two of which failed and were repaired from the UI."""
     flow = served.project.flow
-    for one in BAD:
-        (served.bad / one).touch()
-
+    for day in BAD:
+        (served.bad / day).touch()
     partitions_of(page, served, "raw")
     materialize(page, "Custom", "30 partitions")
     wait_until_shown(page, failed=2, materialized=28, missing=0)
     picture(page, served, "two-failed")
-    assert {flow.status(f"raw/{one}") for one in BAD} == {"FAILED"}
+    failed = {day: flow.status(f"raw/{day}") for day in DAYS if flow.status(f"raw/{day}") != "READY"}
 
-    for one in BAD:
-        (served.bad / one).unlink()
+    for day in BAD:
+        (served.bad / day).unlink()
     materialize(page, "Failed", "2 partitions")
     wait_until_shown(page, failed=0, materialized=30)
-    assert {flow.chunk(f"raw/{one}").version for one in DAYS} == {1}, "what was made is not made again"
+    return Repair(failed=failed, versions={day: flow.chunk(f"raw/{day}").version for day in DAYS})
 
 
-def test_a_chunk_shows_its_five_answers_rows_version_and_place(page: Page, served: Server) -> None:
+def test_a_backfill_from_the_ui_shows_its_failures_and_the_repair_runs_only_those(repaired: Repair) -> None:
+    assert repaired.failed == dict.fromkeys(BAD, "FAILED")
+    assert repaired.versions == dict.fromkeys(DAYS, 1)
+
+
+def test_a_chunk_shows_its_five_answers_rows_version_and_place(page: Page, served: Server, repaired: Repair) -> None:
+    served.wait_for("tidy of the first day", lambda: served.project.flow.status(f"tidy/{DAYS[0]}") == "READY")
     page.set_viewport_size({"width": 1400, "height": 1180})
     page.goto(f"{served.address}/assets/tidy?view=partitions&partition={DAYS[0]}")
-    served.wait_for("tidy of the first day", lambda: served.project.flow.status(f"tidy/{DAYS[0]}") == "READY")
-    page.reload()
     for shown in ("version", "duration_s", "answers", "location", f"raw/{DAYS[0]} version 1"):
         expect(page.get_by_text(shown, exact=True).first).to_be_visible(timeout=PATIENCE)
     expect(page.get_by_text(str(Path("warehouse") / "tidy" / DAYS[0])).first).to_be_visible()
     picture(page, served, "one-chunk", left=532, top=292)
 
 
-def test_the_run_that_failed_names_the_chunks_and_the_reason(page: Page, served: Server) -> None:
+def test_the_failed_run_names_the_chunks_and_the_reason(page: Page, served: Server, repaired: Repair) -> None:
     # Other tests use the same server, with other days.
     wanted = dg.RunsFilter(
         statuses=[dg.DagsterRunStatus.FAILURE], tags={"dagster/asset_partition_range_start": DAYS[0]}

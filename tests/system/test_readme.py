@@ -50,8 +50,8 @@ def test_the_commands_of_the_readme_work_on_the_embedded_server(tmp_path: Path) 
 
 
 def test_the_make_commands_of_the_readme_are_targets() -> None:
-    targets = set(re.findall(r"^(\w+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"(?:^|`)make (\w+)", README, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE))
     assert {"demo", "test"} <= named <= targets
 
 

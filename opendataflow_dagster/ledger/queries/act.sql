@@ -1,5 +1,5 @@
 -- name: cancel_chunks
--- Whoever runs these chunks has lost them. The outputs of a claim are lost together.
+-- The claims of these chunks are revoked. All outputs of a claim fail together.
 with meant as (
     select s.claim_id, s.datasetid, s.jobid, s.dataid
       from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
@@ -7,8 +7,8 @@ with meant as (
 )
 update dataflow.datastatus s
    set status = 'FAILED', reason = %(reason)s,
-       -- Whatever the policy says: nobody retries what a person has ended.
-       retries = greatest(s.retries, coalesce((select p.max_attempts from dataflow.job_policy p where p.jobid = s.jobid), 3))
+       -- Exhausts the retry budget: a retry policy must not undo what an operator has cancelled.
+       retries = greatest(s.retries, dataflow.max_attempts_of(s.jobid))
   from (select m.datasetid, m.jobid, m.dataid from meant m
         union
         select j.datasetid, m.jobid, m.dataid from meant m join dataflow.job j on j.jobid = m.jobid and j.itemtype = 'OUT' where m.claim_id is not null) t
@@ -16,10 +16,10 @@ update dataflow.datastatus s
 returning s.datasetid, s.dataid
 
 -- name: cancel_run
--- A run has lost what it holds, and what was asked of it and has not begun is not begun any more.
+-- The claims of the run are revoked. Chunks that were requested of it and have not begun fail, too.
 update dataflow.datastatus s
    set status = 'FAILED', reason = %(reason)s,
-       retries = greatest(s.retries, coalesce((select p.max_attempts from dataflow.job_policy p where p.jobid = s.jobid), 3))
+       retries = greatest(s.retries, dataflow.max_attempts_of(s.jobid))
   from dataflow.job_run r
   join dataflow.job j on j.jobid = r.jobid and j.itemtype = 'OUT'
  where r.run_id = %(run_id)s and s.datasetid = j.datasetid and s.jobid = j.jobid and s.locktype = 'OUT' and s.run_id = r.run_id
@@ -27,43 +27,16 @@ update dataflow.datastatus s
 returning s.datasetid, s.dataid
 
 -- name: run_claims
--- The live claims of a run, a row for each output, with the evidence they were given on.
-select s.jobid, s.claim_id, s.dataid, s.datasetid as output, s.attempt, s.lease_until, coalesce(p.lease, interval '10 minutes') as lease,
+-- The live claims of a run, one row for each output, with the input versions they pinned.
+select s.jobid, s.claim_id, s.dataid, s.datasetid as output, s.attempt, s.lease_until, dataflow.lease_of(s.jobid) as lease,
        coalesce(v.inputs, '[]') as inputs, d.location
   from dataflow.datastatus s
-  left join dataflow.job_policy p on p.jobid = s.jobid
   left join dataflow.dataset d on d.datasetid = s.datasetid
   left join lateral (select v.inputs from dataflow.verdict v
                       where v.jobid = s.jobid and v.dataid = s.dataid and v.claim_id = s.claim_id limit 1) v on true
  where s.locktype = 'OUT' and s.claim_id is not null and s.run_id = %(run_id)s
  order by s.claim_id, s.datasetid
 
--- name: job_chunks
--- The chunks of a Job that are not finished: those that have a row, and those that could run.
-select c.dataid
-  from (select s.dataid
-          from dataflow.job j
-          join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT' and coalesce(s.status, '') not in ('READY', 'SKIPPED')
-         where j.jobid = %(jobid)s and j.itemtype = 'OUT'
-        union
-        select r.dataid from dataflow.runnable r where r.jobid = %(jobid)s) c
- order by dataflow.natural_key(c.dataid), c.dataid
- limit %(count)s
-
--- name: chunks_around_job
--- The chunks of a Job's outputs, and those that its inputs of the same dataid have.
-select distinct s.dataid
-  from dataflow.job j
-  join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
- where j.jobid = %(jobid)s and j.itemtype in ('IN', 'OUT') and j.mapping = 'equal'
-
--- name: job_items
--- What a Job reads and makes.
-select j.itemtype, j.datasetid, j.mapping, d.partitions
-  from dataflow.job j left join dataflow.dataset d on d.datasetid = j.datasetid
- where j.jobid = %(jobid)s and j.itemtype in ('IN', 'OUT')
- order by j.itemtype desc, j.datasetid
-
--- name: forget_run
--- A run that took nothing.
+-- name: delete_empty_run
+-- A run that claimed nothing.
 delete from dataflow.job_run where run_id = %(run_id)s

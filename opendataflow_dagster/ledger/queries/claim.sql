@@ -1,45 +1,40 @@
--- name: gate
--- All five answers, without taking anything.
-select a.* from dataflow.ask(%(jobid)s, %(dataids)s::text[]) a
+-- name: ask
+-- The five answers that depend on the ledger alone.
+select a.dataid, a.problems, a.inputs from dataflow.ask(%(jobid)s, %(dataids)s::text[]) a
+
+-- name: answers
+-- The same, with the operators' limits of the Job.
+select a.dataid, a.problems, a.inputs from dataflow.answers(%(jobid)s, %(dataids)s::text[]) a
 
 -- name: record_verdicts
--- Answers of a gate; one that is the same as the last is not stored again.
-insert into dataflow.verdict (jobid, dataid, ready, right_data, placed, valid, safe, code, inputs)
-select distinct on (n.dataid) %(jobid)s, n.dataid, n.ready, n.right_data, n.placed, n.valid, n.safe,
-       dataflow.code_of(n.ready, n.right_data, n.placed, n.valid, n.safe), n.inputs
-  from unnest(%(dataids)s::text[], %(ready)s::text[], %(right_data)s::text[], %(placed)s::text[], %(valid)s::text[], %(safe)s::text[],
-              %(inputs)s::jsonb[]) as n(dataid, ready, right_data, placed, valid, safe, inputs)
- where dataflow.is_news(%(jobid)s, n.dataid, n.ready, n.right_data, n.placed, n.valid, n.safe)
+-- Answers about files, which the ledger cannot give; a repeated one is stored once.
+select dataflow.record(%(jobid)s, %(dataids)s::text[], %(problems)s::jsonb[], %(inputs)s::jsonb[], %(block)s)
 
--- name: claim_next
--- The next chunks of a Job, RESUBMIT first, in natural order; those that others are claiming are passed over.
--- As text: the driver would read JSON four times as slowly as Python does.
-select dataflow.take(%(jobid)s, null, %(count)s, %(run_id)s, %(with_files)s)::text
+-- name: next_candidates
+-- The next chunks with five yes, RESUBMIT first, in natural order. Nothing is locked.
+select dataflow.with_manifests(array_agg(r.dataid), array_agg(r.inputs))::text
+  from (select r.dataid, r.inputs from dataflow.runnable r
+         where r.jobid = %(jobid)s and r.blocked is null
+         order by r.resubmit desc, r.sort_key, r.dataid
+         limit %(count)s) r
 
--- name: lock_runnable
--- Chunks by name: wait for whoever is claiming them, so that the answers are of after that.
-select r.dataid from dataflow.runnable r
- where r.jobid = %(jobid)s and r.dataid = any (%(dataids)s)
- order by r.jobid, r.dataid
-   for update
+-- name: named_candidates
+-- Those of these chunks that have five yes. Nothing is locked.
+select dataflow.with_manifests(array_agg(r.dataid), array_agg(r.inputs))::text
+  from dataflow.runnable r
+ where r.jobid = %(jobid)s and r.dataid = any (%(dataids)s) and r.blocked is null
 
--- name: claim_named
--- Take these chunks, whose runnable rows are locked as far as there are any.
-select dataflow.take(%(jobid)s, %(dataids)s::text[], null, %(run_id)s, true)::text
+-- name: claim
+-- As text: the driver parses JSON several times slower than Python does.
+select dataflow.claim(%(jobid)s, %(dataids)s::text[], %(inputs)s::text[]::jsonb[], %(count)s, %(run_id)s, %(named)s)::text
 
--- name: block
--- Chunks that got a no which the ledger cannot know, about files: heal asks again.
-update dataflow.runnable r set blocked = n.code
-  from unnest(%(dataids)s::text[], %(codes)s::text[]) as n(dataid, code)
- where r.jobid = %(jobid)s and r.dataid = n.dataid
+-- name: force
+-- A claim in spite of the answers.
+select dataflow.force(%(jobid)s, %(dataid)s, %(run_id)s, %(reason)s)::text
 
--- name: give_way
--- Shorter than deadlock_timeout: who types a statement is never the victim of a claim.
-select set_config('lock_timeout', '200ms', true)
-
--- name: settle
+-- name: evaluate
 -- Ask the five questions of these chunks again, and keep the answers in the runnable set.
-select dataflow.settle_runnable(array_agg(%(jobid)s::text), array_agg(p.dataid)) from unnest(%(dataids)s::text[]) as p(dataid)
+select dataflow.evaluate(array_agg(%(jobid)s::text), array_agg(p.dataid)) from unnest(%(dataids)s::text[]) as p(dataid)
 
 -- name: renew
 -- Every claim that is still held has its lease from now on.
@@ -51,13 +46,17 @@ update dataflow.datastatus s set lease_until = clock_timestamp() + g.lease
 returning s.claim_id, s.lease_until
 
 -- name: runnable_count
--- What can run now, for one Job.
+-- How many chunks of a Job can run now, and how many got a no.
 select count(*) filter (where r.blocked is null) as runnable, count(*) filter (where r.blocked is not null) as blocked
   from dataflow.runnable r where r.jobid = %(jobid)s
 
 -- name: runnable_chunks
--- The next chunks that can run, as advice: nothing is locked.
+-- The next chunks that can run. Nothing is locked.
 select r.dataid, r.resubmit, r.since, r.blocked from dataflow.runnable r
  where r.jobid = %(jobid)s and r.blocked is null
  order by r.resubmit desc, r.sort_key, r.dataid
  limit %(count)s
+
+-- name: open_days
+-- `today` becomes READY for the current date of its time zone; the number of new days.
+select dataflow.open_days() as days

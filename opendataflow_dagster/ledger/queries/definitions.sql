@@ -1,5 +1,5 @@
 -- name: dataset_definitions
--- DataSets as they are registered. Passwords are not read.
+-- DataSets as registered, without their passwords.
 select d.datasetid, d.location, d.partitions, d.schema_hash, d.foreign_ready, d.skipped_input, d.repeats, d.timezone, d.owner, d.domain,
        d.description, d.hostname, d.database, d.schemaname, d.tablename, d.username
   from dataflow.dataset d
@@ -7,7 +7,7 @@ select d.datasetid, d.location, d.partitions, d.schema_hash, d.foreign_ready, d.
  order by d.datasetid
 
 -- name: job_definitions
--- The items of Jobs, each with its policy.
+-- The items of Jobs, each with the policy of its Job.
 select j.jobid, j.itemtype, j.datasetid, j.itemvalue, j.mapping, p.lease, p.max_attempts, p.retry_delay, p.retry_on, p.ordered, p.cascade, p.catch_up
   from dataflow.job j
   left join dataflow.job_policy p on p.jobid = j.jobid
@@ -15,8 +15,8 @@ select j.jobid, j.itemtype, j.datasetid, j.itemvalue, j.mapping, p.lease, p.max_
  order by j.jobid, j.itemtype, j.datasetid
 
 -- name: put_connections
--- Where upstream clients and scripts find DataSets. Code does not say this; operators do. One statement for all, so that the
--- runnable set is made anew once.
+-- Where upstream clients and scripts find DataSets. Operators maintain this, not code. A single statement rebuilds the
+-- runnable set only once.
 update dataflow.dataset d
    set hostname = n.hostname, database = n.database, schemaname = n.schemaname, tablename = n.tablename, username = n.username
   from unnest(%(datasetids)s::text[], %(hostname)s::text[], %(database)s::text[], %(schemaname)s::text[], %(tablename)s::text[],
@@ -26,10 +26,10 @@ update dataflow.dataset d
        is distinct from (n.hostname, n.database, n.schemaname, n.tablename, n.username)
 
 -- name: definition_events
--- The newest acts that changed a DataSet, or a Job and its policy; newest first. What one act changed has one time.
+-- The newest changes of a DataSet, or of a Job and its policy; newest first. All rows of one change have the same time.
 select e.at, e.relation, e.before, e.after, e.password_changed, e.reason, coalesce(e.actor, e.login) as by
   from dataflow.registry_event e
  where e.name = %(name)s and e.relation = any (%(relations)s)
    and e.at in (select distinct a.at from dataflow.registry_event a where a.name = %(name)s and a.relation = any (%(relations)s)
-                 order by a.at desc limit %(acts)s)
+                 order by a.at desc limit %(changes)s)
  order by e.at desc, e.event_id

@@ -1,10 +1,8 @@
 -- name: heal_expired
 -- A lease ran out: the holder is dead or has lost it. Again by itself, up to the attempt cap.
 update dataflow.datastatus s
-   set status = case when s.retries + 1 < coalesce((select p.max_attempts from dataflow.job_policy p where p.jobid = s.jobid), 3)
-                     then 'RESUBMIT' else 'FAILED' end,
-       retries = s.retries + 1,
-       reason = format('the lease of claim %%s ran out at %%s (attempt %%s)', s.claim_id, to_char(s.lease_until, 'YYYY-MM-DD HH24:MI:SS'), s.attempt)
+   set status = dataflow.status_after_crash(s.jobid, s.retries), retries = s.retries + 1,
+       reason = format('the lease of claim %%s expired at %%s (attempt %%s)', s.claim_id, to_char(s.lease_until, 'YYYY-MM-DD HH24:MI:SS'), s.attempt)
  where (s.datasetid, s.jobid, s.dataid) in (
        -- In order, and past the rows that a publisher or another healer is changing just now.
        select e.datasetid, e.jobid, e.dataid from dataflow.datastatus e
@@ -48,7 +46,7 @@ returning i.datasetid, i.dataid
 select coalesce(sum(b.count), 0)::int as asked
   from (select array_agg(r.jobid) as jobids, array_agg(r.dataid) as dataids, count(*)
           from dataflow.runnable r where r.blocked is not null having count(*) > 0) b
- cross join lateral dataflow.settle_runnable(b.jobids, b.dataids)
+ cross join lateral dataflow.evaluate(b.jobids, b.dataids)
 
 -- name: rebuild_runnable
 -- The runnable set, made anew from datastatus.

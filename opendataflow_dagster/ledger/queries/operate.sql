@@ -1,5 +1,5 @@
 -- name: chunk_rows
--- The OUT rows of some chunks, with what a person wants to know of them.
+-- The OUT rows of some chunks, with their current version.
 select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease_until, s.attempt, s.retries, s.run_id, s.manifest_id, s.reason,
        s.held_status, m.version
   from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
@@ -7,7 +7,7 @@ select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease
   left join dataflow.data_manifest m on m.manifest_id = s.manifest_id
 
 -- name: set_status
--- Hold or skip. A chunk without a row gets one, of its producing Job.
+-- HOLD or SKIPPED. A chunk without a row gets one if a Job produces its DataSet.
 with g as (
     select * from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
 ), changed as (
@@ -26,14 +26,14 @@ with g as (
 select c.datasetid, c.dataid from changed c union all select a.datasetid, a.dataid from added a
 
 -- name: unhold
--- Give back the status that was held.
+-- Restore the status from before the hold.
 update dataflow.datastatus s set status = coalesce(s.held_status, 'RESUBMIT'), reason = %(reason)s
   from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
  where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT' and s.status = 'HOLD'
 returning s.datasetid, s.dataid
 
 -- name: downstream
--- The chunks that were made, directly or not, from these: producers before consumers.
+-- These chunks and all chunks made from them, directly or indirectly.
 with recursive below as (
     select g.datasetid collate "C" as datasetid, g.dataid collate "C" as dataid
       from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
@@ -52,8 +52,8 @@ with recursive below as (
 select b.datasetid, b.dataid from below b
 
 -- name: resubmit
--- One status for all: the triggers revoke live claims, clear what a crash left, and let producers run before consumers.
--- A chunk on hold stays, and so does one that became READY after the request was made.
+-- The triggers revoke live claims and let producers run before consumers. Chunks on HOLD stay as they are, and so do chunks
+-- that became READY after the request.
 update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s
   from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
  where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT'
@@ -70,7 +70,7 @@ select e.* from dataflow.chunk_event e where e.datasetid = %(datasetid)s and e.d
 select v.* from dataflow.verdict v where v.jobid = %(jobid)s and v.dataid = %(dataid)s order by v.verdict_id
 
 -- name: run_begun
--- All that a run has ever claimed, as `run_claims` has what it holds. The time bounds the search.
+-- Every claim a run has ever made, in the columns of `run_claims`. The start time bounds the search.
 select e.jobid, e.claim_id, e.dataid, e.datasetid as output, e.attempt, e.at as lease_until, interval '0' as lease, '[]'::jsonb as inputs
   from dataflow.job_run r
   join dataflow.chunk_event e on e.at >= r.started and e.run_id = r.run_id

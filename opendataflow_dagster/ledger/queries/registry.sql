@@ -1,24 +1,24 @@
 -- name: registered
--- Every DataSet and Job with its items, to check new definitions against.
+-- Every DataSet, and every Job with its items; new definitions are checked against them.
 select 'dataset' as what, d.datasetid as name, null as itemtype, null as datasetid from dataflow.dataset d
 union all
 select 'job', j.jobid, j.itemtype, j.datasetid from dataflow.job j where j.itemtype in ('IN', 'OUT')
 
 -- name: is_job
--- Is there a Job of this name, and does an operator limit it?
+-- Is the Job registered, and does an operator limit it?
 select exists (select from dataflow.job where jobid = %(jobid)s) as found,
        exists (select from dataflow.job_control where jobid = %(jobid)s) as steered
 
 -- name: room
--- How many more chunks of a Job may run.
+-- The concurrency limit of a Job, and how many more of its chunks may run.
 select r.concurrency, r.paused, r.reason, r.running, r.free from dataflow.room(%(jobid)s) r
 
 -- name: lock_registry
--- Two code locations that load at the same time change the registry one after the other.
+-- Serializes registration when several code locations load at the same time.
 select pg_advisory_xact_lock(hashtext('dataflow'), hashtext('registry'))
 
 -- name: put_datasets
--- Code is the master: the rows become what the code says. One statement for all, so that the runnable set is made anew once.
+-- Code is the master: the rows become what the code declares. A single statement rebuilds the runnable set only once.
 insert into dataflow.dataset as d (datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, repeats, timezone,
                                    owner, domain, description)
 select n.datasetid, n.location, n.partitions, n.schema_hash, n.foreign_ready, n.skipped_input, n.repeats, n.timezone, n.owner, n.domain, n.description
@@ -31,20 +31,20 @@ on conflict (datasetid) do update
        timezone = excluded.timezone, owner = excluded.owner, domain = excluded.domain, description = excluded.description
 
 -- name: drop_job_items
--- Items that the code no longer has.
+-- Items that the code no longer declares.
 delete from dataflow.job j
  using unnest(%(jobids)s::text[], %(itemtypes)s::text[], %(datasetids)s::text[]) as n(jobid, itemtype, datasetid)
  where j.jobid = n.jobid and j.itemtype = n.itemtype and j.datasetid is not distinct from n.datasetid
 
 -- name: add_job_items
--- Items that the ledger does not have yet.
+-- Items that are new in the code.
 insert into dataflow.job (jobid, itemtype, datasetid, itemvalue, mapping)
 select n.jobid, n.itemtype, n.datasetid, n.itemvalue, n.mapping
   from unnest(%(jobids)s::text[], %(itemtypes)s::text[], %(datasetids)s::text[], %(itemvalues)s::text[], %(mappings)s::text[])
        as n(jobid, itemtype, datasetid, itemvalue, mapping)
 
 -- name: put_policy
--- How Jobs are run.
+-- Leases, retries and ordering of Jobs.
 insert into dataflow.job_policy as p (jobid, lease, max_attempts, retry_delay, retry_on, ordered, cascade, catch_up)
 select n.*
   from unnest(%(jobid)s::text[], %(lease)s::interval[], %(max_attempts)s::integer[], %(retry_delay)s::interval[], %(retry_on)s::text[],
@@ -52,31 +52,3 @@ select n.*
 on conflict (jobid) do update
    set lease = excluded.lease, max_attempts = excluded.max_attempts, retry_delay = excluded.retry_delay, retry_on = excluded.retry_on,
        ordered = excluded.ordered, cascade = excluded.cascade, catch_up = excluded.catch_up
-
--- name: list_inputs
--- The input chunks of planned chunks. First those that are no longer meant go, then the others come.
-with meant as (
-    select * from unnest(%(dataids)s::text[], %(datasetids)s::text[], %(input_dataids)s::text[]) as m(dataid, datasetid, input_dataid)
-), gone as (
-    delete from dataflow.chunk_input e
-     where e.jobid = %(jobid)s and e.dataid = any (%(planned)s)
-       and not exists (select from meant m where m.dataid = e.dataid and m.datasetid = e.datasetid and m.input_dataid = e.input_dataid)
-)
-insert into dataflow.chunk_input (jobid, dataid, datasetid, input_dataid)
-select %(jobid)s, m.dataid, m.datasetid, m.input_dataid from meant m
-on conflict do nothing
-
--- name: plan_chunks
--- Announce the chunks that a Job shall produce, and which run was asked for them. A chunk that has a row keeps it.
-insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, run_id)
-select j.datasetid, j.jobid, p.dataid, 'OUT', 'PENDING', %(run_id)s::bigint
-  from dataflow.job j
- cross join unnest(%(dataids)s::text[]) as p(dataid)
- where j.jobid = %(jobid)s and j.itemtype = 'OUT'
-   and not exists (select from dataflow.datastatus s where s.datasetid = j.datasetid and s.dataid = p.dataid and s.locktype = 'OUT')
- order by j.datasetid, p.dataid
-on conflict do nothing
-
--- name: turn_the_day
--- `today` is READY for the current date of its time zone; how many days are new.
-select dataflow.turn_the_day() as days

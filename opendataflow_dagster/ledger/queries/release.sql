@@ -10,11 +10,9 @@ returning g.claim_id
 -- name: release_abandoned
 -- The work was given up without a result: it runs again by itself, as after a crash.
 update dataflow.datastatus s
-   set status = case when s.retries + 1 < coalesce(p.max_attempts, 3) then 'RESUBMIT' else 'FAILED' end,
-       retries = s.retries + 1, reason = g.reason
+   set status = dataflow.status_after_crash(s.jobid, s.retries), retries = s.retries + 1, reason = g.reason
   from unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[], %(reasons)s::text[])
        as g(datasetid, jobid, dataid, claim_id, reason)
-  left join dataflow.job_policy p on p.jobid = g.jobid
  where s.datasetid = g.datasetid and s.jobid = g.jobid and s.dataid = g.dataid and s.locktype = 'OUT'
    and s.status = 'RUNNING' and s.claim_id = g.claim_id and s.lease_until > clock_timestamp()
 returning g.claim_id
@@ -31,9 +29,7 @@ returning g.claim_id
 -- name: release_run
 -- A run is dead: all its claims are abandoned at once.
 update dataflow.datastatus s
-   set status = case when s.retries + 1 < coalesce((select p.max_attempts from dataflow.job_policy p where p.jobid = s.jobid), 3)
-                     then 'RESUBMIT' else 'FAILED' end,
-       retries = s.retries + 1, reason = %(reason)s
+   set status = dataflow.status_after_crash(s.jobid, s.retries), retries = s.retries + 1, reason = %(reason)s
  where s.locktype = 'OUT' and s.claim_id is not null and s.run_id = %(run_id)s
 returning s.datasetid, s.dataid
 

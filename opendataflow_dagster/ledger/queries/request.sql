@@ -1,18 +1,12 @@
 -- name: request
--- A person asks for these chunks: a FAILED one runs again, and so does a READY one that is older than the request. What
--- somebody makes just now is not taken away from him.
-update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s, run_id = coalesce(%(run_id)s::bigint, s.run_id)
-  from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
- where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT'
-   and (s.status = 'FAILED' or s.status = 'READY' and s.modified <= %(requested)s)
-returning s.datasetid, s.dataid
+-- Plan, resubmit and mark chunks for a run, as one.
+select dataflow.request(%(jobid)s, %(dataids)s::text[], %(requested)s::timestamptz, %(run_id)s::bigint, %(reason)s, %(actor)s,
+                        %(listed_dataids)s::text[], %(listed_datasetids)s::text[], %(listed_input_dataids)s::text[])::text
 
--- name: ask_of_run
--- What was free before is asked of this run as well: whoever cancels the run means these chunks, too.
-update dataflow.datastatus s set run_id = %(run_id)s
-  from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
- where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT' and s.status in ('PENDING', 'RESUBMIT')
-   and s.run_id is distinct from %(run_id)s
+-- name: plan
+-- PENDING rows for chunks of a Job, with the input chunks that each needs.
+select dataflow.plan(%(jobid)s, %(dataids)s::text[], %(run_id)s::bigint,
+                     %(listed_dataids)s::text[], %(listed_datasetids)s::text[], %(listed_input_dataids)s::text[])
 
 -- name: ready_versions
 -- The chunks among these that are READY, with the version that readers get; without one, somebody else made it.
@@ -35,14 +29,14 @@ select j.jobid, r.dataid, extract(epoch from now() - r.since)::float as waited
 -- Why chunks of these Jobs do not run: those that got a no, by code, and those that wait for a person, by status; one of
 -- each as an example with its reason. Counted up to 1,000, so that an outage of a million chunks is told as quickly.
 select j.jobid, b.blocked as word, count(*) as chunks, min(b.dataid) as example,
-       (select coalesce(v.ready, v.right_data, v.placed, v.valid, v.safe) from dataflow.verdict v
-         where v.jobid = j.jobid and v.dataid = min(b.dataid) and v.claim_id is null order by v.verdict_id desc limit 1) as reason
+       (select v.problems from dataflow.verdict v
+         where v.jobid = j.jobid and v.dataid = min(b.dataid) and v.claim_id is null order by v.verdict_id desc limit 1) as problems, null as reason
   from unnest(%(jobids)s::text[]) as j(jobid)
  cross join lateral (select r.blocked, r.dataid from dataflow.runnable r
                       where r.jobid = j.jobid and r.blocked is not null limit 1000) b
  group by j.jobid, b.blocked
 union all
-select j.jobid, a.status, count(*), min(a.dataid), min(a.reason)
+select j.jobid, a.status, count(*), min(a.dataid), null, min(a.reason)
   from unnest(%(jobids)s::text[]) as j(jobid)
  cross join lateral (select s.status, s.dataid, s.reason from dataflow.datastatus s
                       where s.jobid = j.jobid and s.locktype = 'OUT' and s.status in ('FAILED', 'HOLD') limit 1000) a
@@ -80,7 +74,7 @@ select m.*, m.published <= now() - interval '1 minute' as settled,
 
 -- name: how_made
 -- How versions were made: the answers of the claim, at which attempt, and how long it took from the claim on.
-select m.manifest_id, v.ready, v.right_data, v.placed, v.valid, v.safe, coalesce(e.attempt, 1) as attempt,
+select m.manifest_id, m.jobid, m.dataid, v.problems, v.inputs, coalesce(e.attempt, 1) as attempt,
        extract(epoch from m.published - v.asked)::float as seconds
   from dataflow.data_manifest m
  cross join lateral (select v.* from dataflow.verdict v

@@ -1,31 +1,35 @@
--- name: read_all
--- For a statement that reads a whole table: straight through is faster than by an index, and it may use several cores.
+-- name: allow_table_scans
+-- Connections disable sequential scans. For a statement that reads a whole table, a scan is faster and can run in parallel.
 select set_config('enable_seqscan', 'on', true)
 
--- name: status_counts
--- All DataSets at a glance. One pass over the OUT rows: a million of them take a fifth of a second.
-select coalesce(d.datasetid, c.datasetid) as datasetid, p.jobid, c.status, coalesce(c.chunks, 0) as chunks, c.oldest_waiting
+-- name: dataset_counts
+-- All DataSets, registered or not, with their chunks by status. One pass over the OUT rows.
+select coalesce(d.datasetid, c.datasetid) as datasetid, p.jobid, coalesce(c.counts, '{}') as counts, c.oldest_waiting
   from dataflow.dataset d
-  full join (select s.datasetid, coalesce(s.status, 'NULL') as status, count(*) as chunks,
-                    min(s.modified) filter (where s.status in ('PENDING', 'RESUBMIT')) as oldest_waiting
-               from dataflow.datastatus s where s.locktype = 'OUT' group by 1, 2) c on c.datasetid = d.datasetid
+  full join (select g.datasetid, jsonb_object_agg(g.status, g.chunks) as counts, min(g.oldest_waiting) as oldest_waiting
+               from (select s.datasetid, coalesce(s.status, 'NULL') as status, count(*) as chunks,
+                            min(s.modified) filter (where s.status in ('PENDING', 'RESUBMIT')) as oldest_waiting
+                       from dataflow.datastatus s where s.locktype = 'OUT' group by 1, 2) g
+              group by g.datasetid) c on c.datasetid = d.datasetid
   left join dataflow.job p on p.datasetid = coalesce(d.datasetid, c.datasetid) and p.itemtype = 'OUT'
- order by 1, 3
+ order by 1
 
--- name: waiting_counts
--- What can run now, and what is refused, for each Job.
+-- name: runnable_counts
+-- Chunks that can run now, and chunks that are refused, for each Job.
 select r.jobid, count(*) filter (where r.blocked is null) as runnable, count(*) filter (where r.blocked is not null) as blocked
   from dataflow.runnable r group by r.jobid
 
--- name: pace
--- How fast versions were published lately: of the newest thousand, those of each DataSet.
-select m.datasetid, count(*) as versions, min(m.published) as first, max(m.published) as last, now() as now
+-- name: paces
+-- Versions per minute of each DataSet, from the newest thousand versions. Measured up to now rather than to the last version,
+-- so that a slowdown shows. A DataSet that has published nothing for 15 minutes has stalled and has no pace.
+select m.datasetid, (count(*) * 60 / nullif(greatest(extract(epoch from now() - min(m.published)), 0), 0))::float as pace
   from (select n.datasetid, n.published from dataflow.data_manifest n order by n.manifest_id desc limit 1000) m
  group by m.datasetid
+having count(*) > 1 and max(m.published) >= now() - interval '15 minutes'
 
 -- name: running_chunks
--- The live claims, with the moment each was made.
-select s.datasetid, s.jobid, s.dataid, s.claim_id, s.attempt, s.run_id, s.lease_until, v.asked as since, now() as now
+-- The live claims, with the time each was made, oldest first.
+select s.datasetid, s.jobid, s.dataid, s.claim_id, s.attempt, s.run_id, s.lease_until, v.asked as since
   from dataflow.datastatus s
   left join lateral (select v.asked from dataflow.verdict v
                       where v.jobid = s.jobid and v.dataid = s.dataid and v.claim_id = s.claim_id limit 1) v on true
@@ -34,16 +38,42 @@ select s.datasetid, s.jobid, s.dataid, s.claim_id, s.attempt, s.run_id, s.lease_
  limit %(count)s
 
 -- name: is_dataset
--- Is there a DataSet of this name, or a chunk of one?
+-- Is the DataSet registered, or does it have a chunk?
 select exists (select from dataflow.dataset where datasetid = %(datasetid)s)
        or exists (select from dataflow.datastatus where datasetid = %(datasetid)s and locktype = 'OUT') as found
 
 -- name: outputs_of
--- What a Job produces.
+-- The DataSets that a Job produces.
 select j.datasetid from dataflow.job j where j.jobid = %(jobid)s and j.itemtype = 'OUT' order by 1
 
--- name: chunks_matching
--- Chunks of some DataSets: by name, by range in natural order, by status, by the time of their last change.
+-- name: job_datasets
+-- The DataSets that a Job reads and produces.
+select j.itemtype, j.datasetid, j.mapping, d.partitions
+  from dataflow.job j left join dataflow.dataset d on d.datasetid = j.datasetid
+ where j.jobid = %(jobid)s and j.itemtype in ('IN', 'OUT')
+ order by j.itemtype desc, j.datasetid
+
+-- name: unfinished_chunks
+-- The chunks of a Job that have a row and are not finished, and those that can run.
+select c.dataid
+  from (select s.dataid
+          from dataflow.job j
+          join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT' and coalesce(s.status, '') not in ('READY', 'SKIPPED')
+         where j.jobid = %(jobid)s and j.itemtype = 'OUT'
+        union
+        select r.dataid from dataflow.runnable r where r.jobid = %(jobid)s) c
+ order by dataflow.natural_key(c.dataid), c.dataid
+ limit %(count)s
+
+-- name: known_dataids
+-- The dataids that the outputs of a Job have, and those that its inputs with the same dataid have.
+select distinct s.dataid
+  from dataflow.job j
+  join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
+ where j.jobid = %(jobid)s and j.itemtype in ('IN', 'OUT') and j.mapping = 'equal'
+
+-- name: matching_chunks
+-- Chunks of some DataSets by name, range in natural order, status, and time of the last change.
 select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease_until, s.attempt, s.retries, s.run_id, s.manifest_id, s.reason,
        s.held_status, m.version
   from dataflow.datastatus s
@@ -59,7 +89,7 @@ select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease
  limit %(count)s
 
 -- name: failed_chunks
--- All that failed, in a window of time, of all DataSets or of some.
+-- The FAILED chunks of all DataSets or of some, optionally within a time window.
 select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease_until, s.attempt, s.retries, s.run_id, s.manifest_id, s.reason,
        s.held_status, null::integer as version
   from dataflow.datastatus s
@@ -73,18 +103,18 @@ select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease
 select m.* from dataflow.data_manifest m where m.datasetid = %(datasetid)s and m.dataid = %(dataid)s order by m.version
 
 -- name: newer_inputs
--- Which inputs of a version are not the current ones any more.
+-- The inputs of a version that a newer version has superseded.
 select o.datasetid, o.dataid, o.used, o.current
   from dataflow.data_manifest m cross join lateral dataflow.newer_inputs(m.inputs) o
  where m.manifest_id = %(manifest_id)s
 
 -- name: consumers_of
--- Who would be woken by this chunk.
+-- The chunks of Jobs that read this chunk.
 select c.jobid, c.dataid from dataflow.consumers_of(array[%(datasetid)s::text], array[%(dataid)s::text]) c order by 1, 2
 
 -- name: runs
 -- Executions of Jobs, newest first.
-select r.run_id, r.jobid, r.runner, r.external_id, r.started, r.ended, r.outcome, now() as now,
+select r.run_id, r.jobid, r.runner, r.external_id, r.started, r.ended, r.outcome, coalesce(r.ended, now()) - r.started as duration,
        (select count(*) from dataflow.datastatus s where s.locktype = 'OUT' and s.claim_id is not null and s.run_id = r.run_id) as holds
   from dataflow.job_run r
  where (%(jobid)s::text is null or r.jobid = %(jobid)s)
@@ -94,10 +124,22 @@ select r.run_id, r.jobid, r.runner, r.external_id, r.started, r.ended, r.outcome
  order by r.run_id desc
  limit %(count)s
 
+-- name: latest_runs
+-- The newest run of each registered Job, beside the newest 25 earlier runs that ended well. The run itself is not among them:
+-- a slow run must not raise the figure it is compared with.
+select j.jobid, l.run_id, coalesce(l.ended, now()) - l.started as duration, l.ended is null as running, f.finished, f.p95, f.longest
+  from (select distinct jobid from dataflow.job) j
+ cross join lateral (select r.run_id, r.started, r.ended from dataflow.job_run r
+                      where r.jobid = j.jobid order by r.run_id desc limit 1) l
+ cross join lateral (select count(*) as finished, percentile_cont(0.95) within group (order by t.duration) as p95, max(t.duration) as longest
+                       from (select r.ended - r.started as duration from dataflow.job_run r
+                              where r.jobid = j.jobid and r.run_id < l.run_id and r.outcome = 'ENDED' order by r.run_id desc limit 25) t) f
+ order by j.jobid
+
 -- name: recent_events
--- What happened lately, newest first.
+-- Changes of chunks, newest first.
 select e.* from dataflow.chunk_event e
- where e.at >= %(since)s
+ where e.at >= coalesce(%(since)s::timestamptz, '-infinity')
    and (%(datasetid)s::text is null or e.datasetid = %(datasetid)s)
    and (%(jobid)s::text is null or e.jobid = %(jobid)s)
    and (%(by)s::text is null or e.actor = %(by)s or e.login = %(by)s)
@@ -106,9 +148,9 @@ select e.* from dataflow.chunk_event e
  order by e.event_id desc
  limit %(count)s
 
--- name: blocked_causes
+-- name: refused_chunks
 -- The refused chunks of a Job with their newest stored answers.
-select r.dataid, v.asked, v.claim_id, v.ready, v.right_data, v.placed, v.valid, v.safe, v.inputs
+select r.dataid, v.asked, v.claim_id, v.problems, v.inputs
   from dataflow.runnable r
  cross join lateral (select * from dataflow.verdict v
                       where v.jobid = r.jobid and v.dataid = r.dataid order by v.verdict_id desc limit 1) v
@@ -117,7 +159,7 @@ select r.dataid, v.asked, v.claim_id, v.ready, v.right_data, v.placed, v.valid, 
  limit %(count)s
 
 -- name: unready_chunks
--- The chunks of a Job that were asked for and are not runnable: they wait for their inputs. How many in all, too.
+-- The chunks of a Job that are PENDING or RESUBMIT and not runnable: they wait for their inputs. With their total number.
 select s.dataid, count(*) over () as total
   from dataflow.job j
   join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
@@ -129,7 +171,7 @@ having bool_and(s.status in ('PENDING', 'RESUBMIT'))
  limit %(count)s
 
 -- name: held_chunks
--- The chunks of a Job that a person keeps, or a foreign client with a word of its own. How many in all, too.
+-- The chunks of a Job on HOLD, or in a status that only a foreign client knows. With their total number.
 select s.dataid, count(*) over () as total
   from dataflow.job j
   join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
@@ -139,22 +181,11 @@ select s.dataid, count(*) over () as total
  order by dataflow.natural_key(s.dataid), s.dataid
  limit %(count)s
 
--- name: sla
--- For each Job: how long its newest 25 finished runs took on average, and how long the one that runs has taken.
-select j.jobid, f.runs, f.average, l.run_id, l.started, l.ended, coalesce(l.ended, now()) - l.started as duration, f.longest
-  from (select distinct jobid from dataflow.job) j
- cross join lateral (select count(*) as runs, avg(t.ended - t.started) as average, max(t.ended - t.started) as longest
-                       from (select r.started, r.ended from dataflow.job_run r
-                              where r.jobid = j.jobid and r.outcome = 'ENDED' order by r.run_id desc limit 25) t) f
- cross join lateral (select r.run_id, r.started, r.ended from dataflow.job_run r
-                      where r.jobid = j.jobid order by r.run_id desc limit 1) l
- order by j.jobid
-
 -- name: controls
 -- The Jobs that operators limit.
 select c.jobid, c.concurrency, c.paused, c.reason from dataflow.job_control c where c.concurrency is not null or c.paused is not null order by 1
 
--- name: control_events
--- Who limited a Job, newest first.
-select e.at, e.concurrency, e.paused, e.reason, e.actor, e.login from dataflow.job_event e
+-- name: control_changes
+-- Changes of the limits of a Job, newest first.
+select e.at, e.concurrency, e.paused is not null as paused, e.reason, coalesce(e.actor, e.login) as by from dataflow.job_event e
  where e.jobid = %(jobid)s order by e.event_id desc limit %(count)s

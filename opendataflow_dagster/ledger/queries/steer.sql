@@ -1,37 +1,37 @@
 -- name: throttle
--- So many chunks of the Job at a time; null: any number.
+-- Sets the concurrency limit of a Job; null removes it.
 insert into dataflow.job_control as c (jobid, concurrency, reason) values (%(jobid)s, %(concurrency)s, %(reason)s)
 on conflict (jobid) do update set concurrency = excluded.concurrency, reason = excluded.reason
  where c.concurrency is distinct from excluded.concurrency
 
 -- name: pause
--- No chunk of the Job begins until it is resumed.
+-- No chunk of the Job starts until it is resumed.
 insert into dataflow.job_control as c (jobid, paused, reason) values (%(jobid)s, now(), %(reason)s)
 on conflict (jobid) do update set paused = excluded.paused, reason = excluded.reason where c.paused is null
 
 -- name: resume
--- What was paused goes on.
+-- Ends the pause of a Job.
 update dataflow.job_control set paused = null, reason = %(reason)s where jobid = %(jobid)s and paused is not null
 
 -- name: delete_run
--- What a Job did for a dataid, as if it had never run; its input rows go with it. Its chunks are what it made.
+-- Deletes the rows of a Job for one dataid, IN rows included, as if it had never run. Returns its output chunks.
 with gone as (
     delete from dataflow.datastatus s where s.jobid = %(jobid)s and s.dataid = %(dataid)s returning s.datasetid, s.dataid, s.locktype
 )
 select g.datasetid, g.dataid from gone g where g.locktype = 'OUT'
 
 -- name: producer_of
--- The Job that makes a DataSet, if there is the DataSet.
+-- A DataSet, if it is registered, and the Job that produces it.
 select d.datasetid, (select j.jobid from dataflow.job j where j.datasetid = d.datasetid and j.itemtype = 'OUT') as jobid
   from dataflow.dataset d where d.datasetid = %(datasetid)s
 
 -- name: lock_announcements
--- The same content, announced as two chunks at the same moment: the second must see the first. Of a whole DataSet, not of
--- each content: a server has room for some thousands of locks.
+-- When the same content is announced as two chunks at the same time, the second must see the first. The lock covers the whole
+-- DataSet rather than each content: a server holds only some thousands of locks.
 select pg_advisory_xact_lock(hashtextextended('announce ' || %(datasetid)s, 0))
 
 -- name: announce
--- Chunks that someone else has made, with a version where they told us of it.
+-- Chunks that were made outside this system, with a version where a manifest was given.
 with given as materialized (
     select g.dataid, g.manifest from unnest(%(dataids)s::text[], %(manifests)s::jsonb[]) as g(dataid, manifest)
 ), made as (
@@ -50,11 +50,11 @@ select %(datasetid)s, %(jobid)s, g.dataid, 'OUT', 'READY', m.manifest_id from gi
 returning s.datasetid, s.dataid
 
 -- name: old_version
--- A version of a chunk, to go back to.
+-- One version of a chunk.
 select m.* from dataflow.data_manifest m where m.datasetid = %(datasetid)s and m.dataid = %(dataid)s and m.version = %(version)s
 
 -- name: rollback
--- The old version again, as a new one: no bytes move, and consumers see that theirs is out of date.
+-- Publishes an old version again under a new number. No bytes move, and consumers become stale.
 with old as materialized (
     select m.*, pg_advisory_xact_lock(dataflow.content_lock(m.datasetid, m.content_digest))
       from dataflow.data_manifest m where m.manifest_id = %(manifest_id)s
@@ -72,36 +72,3 @@ update dataflow.datastatus s set status = 'READY', manifest_id = m.manifest_id, 
   from made m
  where s.datasetid = m.datasetid and s.dataid = m.dataid and s.locktype = 'OUT' and s.claim_id is null and s.status <> 'HOLD'
 returning m.version
-
--- name: force_release
--- Whatever the chunk is now, it is free after this; a live claim is revoked.
-update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s
-  from dataflow.job j
- where j.jobid = %(jobid)s and j.itemtype = 'OUT' and s.datasetid = j.datasetid and s.dataid = %(dataid)s and s.locktype = 'OUT'
-   and s.status is distinct from 'PENDING' and s.status is distinct from 'RESUBMIT'
-
--- name: take_over
--- What other Jobs have left of the outputs of this one becomes its own.
-select dataflow.take_over(%(jobid)s, array(select j.datasetid from dataflow.job j where j.jobid = %(jobid)s and j.itemtype = 'OUT'),
-                          array[%(dataid)s])
-
--- name: force_claim
--- A claim for which nobody was asked; the history says so.
-with claim as materialized (
-    select nextval('dataflow.claim_id') as claim_id,
-           coalesce((select p.lease from dataflow.job_policy p where p.jobid = %(jobid)s), interval '10 minutes') as lease
-), taken as (
-    insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, claim_id, lease_until, attempt, run_id, reason)
-    select j.datasetid, %(jobid)s, %(dataid)s, 'OUT', 'RUNNING', claim.claim_id, now() + claim.lease, 1, %(run_id)s::bigint, %(reason)s
-      from dataflow.job j cross join claim where j.jobid = %(jobid)s and j.itemtype = 'OUT'
-        on conflict (datasetid, jobid, dataid) do update
-       set status = 'RUNNING', claim_id = excluded.claim_id, lease_until = excluded.lease_until, run_id = excluded.run_id,
-           attempt = s.attempt + 1, reason = excluded.reason
-     where s.locktype = 'OUT'
-    returning s.datasetid, s.attempt, s.lease_until
-), answered as (
-    insert into dataflow.verdict (jobid, dataid, claim_id, ready, right_data, placed, valid, safe, code, inputs, forced)
-    select %(jobid)s, %(dataid)s, claim.claim_id, %(ready)s, %(right_data)s, %(placed)s, %(valid)s, %(safe)s, %(code)s, %(inputs)s, true from claim
-)
-select claim.claim_id, claim.lease, max(t.lease_until) as lease_until, max(t.attempt) as attempt, array_agg(t.datasetid) as outputs
-  from claim cross join taken t group by claim.claim_id, claim.lease

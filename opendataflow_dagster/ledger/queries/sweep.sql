@@ -1,18 +1,19 @@
 -- name: root_of
--- Where a DataSet's chunks lie.
+-- The root of a DataSet.
 select d.location from dataflow.dataset d where d.datasetid = %(datasetid)s
 
 -- name: versions_to_drop
--- What retention does not keep: for a rehearsal.
+-- The versions that retention does not keep, for a dry run.
 select m.* from dataflow.versions_to_drop(%(datasetid)s, %(versions)s::int, %(time)s::interval, %(grace)s::interval) m
  order by m.manifest_id
 
 -- name: drop_versions
--- Decide that these versions lose their files.
+-- Marks these versions for removal of their files.
 select dataflow.drop_versions(%(datasetid)s, %(versions)s::int, %(time)s::interval, %(grace)s::interval, %(by)s) as decided
 
 -- name: versions_being_dropped
--- Decided, by us or by someone who died, and not done. Whatever someone typed, files that are current or read stay.
+-- Versions marked for removal, by this sweep or by one that died. Files that are current or being read stay in any case, even if
+-- someone has marked them by hand.
 select m.* from dataflow.version_sweep w join dataflow.data_manifest m on m.manifest_id = w.manifest_id
  where w.removed is null and m.datasetid = %(datasetid)s
    and not exists (select from dataflow.datastatus s join dataflow.data_manifest k on k.manifest_id = s.manifest_id
@@ -22,18 +23,18 @@ select m.* from dataflow.version_sweep w join dataflow.data_manifest m on m.mani
  order by m.manifest_id
 
 -- name: versions_dropped
--- Their files are gone.
+-- Records that the files are removed.
 update dataflow.version_sweep w set removed = clock_timestamp() where w.manifest_id = any (%(manifest_ids)s) and w.removed is null
 
--- name: outcomes_of_claims
--- What became of the claims whose folders were found: LIVE, LANDED, SWEPT, NOT_LANDED (it ended without a version),
--- or UNKNOWN: this ledger gave no such claim for that chunk. One statement, so one moment.
+-- name: claim_fates
+-- The fate of the claims whose folders exist: LIVE, LANDED, SWEPT, NOT_LANDED (ended without a version), or UNKNOWN (this ledger
+-- made no such claim for that chunk). A single statement gives a consistent snapshot.
 select g.claim_id, g.dataid,
        case when live.found then 'LIVE'
             when landed.swept then 'SWEPT'
             when landed.swept is not null then 'LANDED'
             when gone.ended is not null then 'NOT_LANDED'
-            else 'UNKNOWN' end as outcome,
+            else 'UNKNOWN' end as fate,
        coalesce(gone.ended < now() - %(failed)s::interval, false) as is_old
   from unnest(%(dataids)s::text[], %(claim_ids)s::bigint[], %(locations)s::text[]) as g(dataid, claim_id, location)
  cross join lateral (select exists (select from dataflow.datastatus s

@@ -1,0 +1,108 @@
+"""Figures over whole tables: chunks by status, what waits and runs, pace, durations and throughput."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ..model.ids import ClaimId, DataId, DatasetId, JobId, RunId
+from .database import Transaction
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DatasetCounts:
+    datasetid: DatasetId
+    #: The producing Job; None for an external DataSet.
+    jobid: JobId | None
+    #: Chunks by status, including words that only a foreign client knows.
+    counts: Mapping[str, int]
+    #: Last change of the chunk that has been PENDING or RESUBMIT the longest.
+    oldest_waiting: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunnableCounts:
+    runnable: int = 0
+    blocked: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunningChunk:
+    datasetid: DatasetId
+    jobid: JobId
+    dataid: DataId
+    claim_id: ClaimId
+    attempt: int
+    run_id: RunId | None
+    since: datetime | None
+    lease_until: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChunkDurations:
+    """From claim to publication, over the chunks of a Job."""
+
+    jobid: JobId
+    chunks: int
+    median: timedelta
+    p95: timedelta
+    longest: timedelta
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HourlyThroughput:
+    hour: datetime
+    versions: int
+    rows: int
+    bytes: int
+
+
+def allow_table_scans(transaction: Transaction) -> None:
+    """For statements that read a whole table; until the transaction ends."""
+    transaction.rows("allow_table_scans")
+
+
+def dataset_counts(transaction: Transaction) -> list[DatasetCounts]:
+    return [DatasetCounts(**row) for row in transaction.rows("dataset_counts")]
+
+
+def runnable_counts(transaction: Transaction) -> dict[JobId, RunnableCounts]:
+    return {
+        JobId(row["jobid"]): RunnableCounts(runnable=row["runnable"], blocked=row["blocked"])
+        for row in transaction.rows("runnable_counts")
+    }
+
+
+def runnable_count(transaction: Transaction, jobid: JobId) -> RunnableCounts:
+    return RunnableCounts(**transaction.one("runnable_count", jobid=jobid))
+
+
+def paces(transaction: Transaction) -> dict[DatasetId, float]:
+    """Versions per minute of each DataSet that has published recently."""
+    return {DatasetId(row["datasetid"]): row["pace"] for row in transaction.rows("paces") if row["pace"] is not None}
+
+
+def running_chunks(transaction: Transaction, count: int) -> list[RunningChunk]:
+    """The live claims, oldest first."""
+    return [RunningChunk(**row) for row in transaction.rows("running_chunks", count=count)]
+
+
+def chunk_durations(transaction: Transaction, newest: int) -> list[ChunkDurations]:
+    """Over so many of the newest versions."""
+    return [ChunkDurations(**row) for row in transaction.rows("chunk_durations", count=newest)]
+
+
+def hourly_throughput(transaction: Transaction, hours: int, newest: int) -> list[HourlyThroughput]:
+    """Over so many of the newest versions; hours without one are included."""
+    return [HourlyThroughput(**row) for row in transaction.rows("hourly_throughput", hours=hours, count=newest)]
+
+
+def chunk_statuses(
+    transaction: Transaction, datasetids: Sequence[DatasetId]
+) -> dict[DatasetId, list[tuple[str, str | None]]]:
+    """Dataid and status of every chunk, in natural order."""
+    statuses: dict[DatasetId, list[tuple[str, str | None]]] = {}
+    for row in transaction.rows("chunk_statuses", datasetids=list(datasetids)):
+        statuses.setdefault(DatasetId(row["datasetid"]), []).append((row["dataid"], row["status"]))
+    return statuses

@@ -1,0 +1,31 @@
+"""The encrypted passwords of DataSets. No clear text passes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..model.errors import UnknownName
+from ..model.ids import DatasetId
+from .database import Transaction
+
+
+def ciphertexts(transaction: Transaction, *, lock: bool = False) -> dict[DatasetId, str]:
+    """`lock`: nobody else can change them until the transaction ends."""
+    datasets = transaction.rows("lock_passwords" if lock else "stored_passwords")
+    return {DatasetId(row["datasetid"]): row["encryptedpass"] for row in datasets}
+
+
+def ciphertext(transaction: Transaction, datasetid: DatasetId) -> str | None:
+    dataset = transaction.rows("stored_password", datasetid=datasetid)
+    if not dataset:
+        raise not_registered(datasetid)
+    return dataset[0]["encryptedpass"] or None
+
+
+def store(transaction: Transaction, encrypted: Mapping[DatasetId, str]) -> int:
+    """How many of these DataSets are registered."""
+    return transaction.run("store_passwords", datasetids=list(encrypted), encryptedpasses=list(encrypted.values()))
+
+
+def not_registered(datasetid: DatasetId) -> UnknownName:
+    return UnknownName(f"DataSet {datasetid} is not registered; register it, or correct its name")

@@ -1,0 +1,265 @@
+-- The five questions. `ask` gathers the facts about every chunk that a Job reads or makes; each question is one function
+-- over these facts that returns null for yes and otherwise the name of the problem. Sentences are written in Python
+-- (model/problems.py), and files are looked at in Python too (protocol/gate.py).
+
+-- Facts about one chunk that a Job reads (IN) or makes (OUT).
+create type dataflow.fact as (
+    itemtype          text,
+    is_registered     boolean,
+    is_partition      boolean,
+    -- Its OUT rows: all, those that are READY, and those that are SKIPPED where the DataSet lets consumers pass.
+    row_count         bigint,
+    ready_count       bigint,
+    passing_count     bigint,
+    -- A row has a status that keeps others out: RUNNING, HOLD or an unknown word. For an output: any but PENDING and RESUBMIT.
+    is_locked         boolean,
+    is_its_day        boolean,
+    -- The version that the rows point to.
+    has_version       boolean,
+    is_its_version    boolean,
+    is_newest         boolean,
+    has_schema        boolean,
+    is_repeated       boolean,
+    is_stale          boolean,
+    is_below_root     boolean,
+    has_passed        boolean,
+    needs_manifest    boolean,
+    -- An IN row that keeps this Job out: of its own for an input, of a consumer that reads in place for an output.
+    is_read           boolean
+);
+
+create function dataflow.question_ready(f dataflow.fact) returns text
+    language sql immutable parallel safe
+    return case when (f).itemtype = 'OUT' then null
+                when (f).row_count = 0 then 'ABSENT'
+                when (f).ready_count + (f).passing_count < (f).row_count then 'NOT_READY'
+                when not (f).is_its_day then 'NOT_TODAY' end;
+
+create function dataflow.question_right(f dataflow.fact) returns text
+    language sql immutable parallel safe
+    return case when not (f).is_registered then 'UNREGISTERED'
+                when not (f).is_partition then 'NO_SUCH_PARTITION'
+                when (f).itemtype = 'OUT' or not (f).has_version then null
+                when not (f).is_its_version then 'NOT_ITS_MANIFEST'
+                when not (f).is_newest then 'OLD_MANIFEST'
+                when not (f).has_schema then 'OTHER_SCHEMA'
+                when (f).is_repeated then 'REPEATED'
+                when (f).is_stale then 'OUT_OF_DATE' end;
+
+create function dataflow.question_placed(f dataflow.fact) returns text
+    language sql immutable parallel safe
+    return case when (f).itemtype = 'OUT' or (f).passing_count > 0 then null
+                when not (f).has_version then case when (f).ready_count = 0 then 'NOTHING_THERE' end
+                when not (f).is_below_root then 'OUTSIDE' end;
+
+create function dataflow.question_valid(f dataflow.fact) returns text
+    language sql immutable parallel safe
+    return case when (f).itemtype = 'OUT' or (f).passing_count > 0 then null
+                when not (f).has_version then case when (f).ready_count = 0 then 'NOTHING_THERE'
+                                                   when (f).needs_manifest then 'NO_MANIFEST' end
+                when not (f).has_passed then 'FAILED_CHECK' end;
+
+create function dataflow.question_safe(f dataflow.fact) returns text
+    language sql immutable parallel safe
+    return case when (f).itemtype = 'OUT' then case when (f).is_locked then 'TAKEN' when (f).is_read then 'READ_IN_PLACE' end
+                when (f).is_locked then 'LOCKED'
+                when (f).is_read then 'READING' end;
+
+-- The problems of one chunk that a Job reads or makes, each with the facts that its sentence needs. Only a no pays for this.
+create function dataflow.problems_of(p_ready text, p_right text, p_placed text, p_valid text, p_safe text,
+                                     p_jobid text, p_datasetid text, p_dataid text) returns jsonb
+    language plpgsql stable
+as $$
+declare
+    result   jsonb := '[]';
+    problem  record;
+    facts    jsonb;
+    obstacle record;
+    declared record;
+    m        dataflow.data_manifest;
+begin
+    -- Not the whole row: a reader may not see the password in it.
+    select d.timezone, d.schema_hash, d.location into declared from dataflow.dataset d where d.datasetid = p_datasetid;
+    select n.* into m
+      from dataflow.datastatus s
+      join dataflow.data_manifest n on n.manifest_id = s.manifest_id
+     where s.datasetid = p_datasetid and s.dataid = p_dataid and s.locktype = 'OUT'
+     order by n.manifest_id desc
+     limit 1;
+    for problem in
+        select * from (values ('READY', p_ready), ('RIGHT', p_right), ('PLACED', p_placed), ('VALID', p_valid), ('SAFE', p_safe)) as v(question, name)
+         where v.name is not null
+    loop
+        facts := jsonb_build_object('question', problem.question, 'problem', problem.name, 'datasetid', p_datasetid, 'dataid', p_dataid);
+        case problem.name
+            when 'NOT_READY', 'LOCKED', 'TAKEN' then
+                select s.status, s.jobid, to_char(s.modified, 'YYYY-MM-DD HH24:MI:SS') as since, s.claim_id, s.reason into obstacle
+                  from dataflow.datastatus s
+                 where s.datasetid = p_datasetid and s.dataid = p_dataid and s.locktype = 'OUT'
+                 -- The row in the way: for an input one that is not READY, for an output one that is not free.
+                 order by case when problem.name = 'TAKEN' then coalesce(s.status, '') in ('PENDING', 'RESUBMIT')
+                               else coalesce(s.status, '') = 'READY' end
+                 limit 1;
+                facts := facts || jsonb_strip_nulls(to_jsonb(obstacle));
+            when 'READING' then
+                facts := facts || jsonb_build_object('jobid', p_jobid);
+            when 'NOT_TODAY' then
+                facts := facts || jsonb_build_object('timezone', declared.timezone);
+            when 'OLD_MANIFEST' then
+                facts := facts || jsonb_build_object('version', m.version);
+            when 'FAILED_CHECK' then
+                facts := facts || jsonb_build_object('version', m.version,
+                                                     'checks', (select jsonb_agg(c.value ->> 'name') from jsonb_array_elements(m.checks) c
+                                                                 where c.value -> 'passed' = 'false'));
+            when 'OTHER_SCHEMA' then
+                facts := facts || jsonb_build_object('schema_hash', m.schema_hash, 'declared', declared.schema_hash);
+            when 'OUTSIDE' then
+                facts := facts || jsonb_build_object('location', m.location, 'root', declared.location);
+            when 'REPEATED' then
+                facts := facts || jsonb_build_object('other', (
+                    select min(n.dataid) from dataflow.data_manifest n
+                      join dataflow.datastatus c on c.datasetid = n.datasetid and c.dataid = n.dataid and c.manifest_id = n.manifest_id
+                     where n.datasetid = m.datasetid and n.content_digest = m.content_digest and n.dataid <> m.dataid));
+            when 'OUT_OF_DATE' then
+                facts := facts || (select jsonb_strip_nulls(jsonb_build_object('input', i.datasetid || '/' || i.dataid, 'used', i.used, 'current', i.current))
+                                     from dataflow.newer_inputs(m.inputs) i limit 1);
+            else
+                null;
+        end case;
+        result := result || facts;
+    end loop;
+    return result;
+end
+$$;
+
+-- Some of many problems, in the order of the questions: three of each, and how many more there are.
+create function dataflow.first_problems(p_problems jsonb[]) returns jsonb
+    language sql immutable parallel safe
+    return coalesce((
+        select jsonb_agg(case when p.place <= 3 then p.problem
+                              else jsonb_build_object('question', p.question, 'problem', 'MORE', 'count', p.total - 3) end
+                         order by array_position(array['READY', 'RIGHT', 'PLACED', 'VALID', 'SAFE'], p.question), p.place)
+          from (select e.value as problem, e.value ->> 'question' as question,
+                       row_number() over (partition by e.value ->> 'question' order by a.place, e.place) as place,
+                       count(*) over (partition by e.value ->> 'question') as total
+                  from unnest(p_problems) with ordinality as a(problems, place)
+                 cross join lateral jsonb_array_elements(a.problems) with ordinality as e(value, place)) p
+         where p.place <= 4), '[]');
+
+-- The code of the first no; null when all five are yes.
+create function dataflow.code_of(p_problems jsonb) returns text
+    language sql immutable parallel safe
+    return case p_problems -> 0 ->> 'question'
+                when 'READY' then 'DATA_NOT_READY' when 'RIGHT' then 'WRONG_DATA' when 'PLACED' then 'INVALID_PATH'
+                when 'VALID' then 'NOT_VALIDATED' when 'SAFE' then 'LOCKED' end;
+
+-- All five answers for some chunks of a Job. `inputs` is the evidence. A chunk is runnable when its inputs are READY, its
+-- outputs are free, and it was asked for, by an input with the equal dataid or by a row of its own; its turn in an ordered
+-- Job is another matter.
+--
+-- An `offset 0` keeps the planner from copying a subquery to every place that mentions its columns, and from reversing
+-- the direction of a look-up.
+create function dataflow.ask(p_jobid text, p_dataids text[])
+    returns table (dataid text, problems jsonb, inputs jsonb, is_runnable boolean, resubmit boolean)
+    language sql stable
+begin atomic
+    with job as materialized (
+        select exists (select from dataflow.job t where t.jobid = p_jobid and t.mapping <> 'equal') as lists,
+               case when exists (select from dataflow.job_policy t where t.jobid = p_jobid and t.ordered) then dataflow.whose_turn(p_jobid) end as turn
+    ), item as materialized (
+        -- Each DataSet that the Job reads or makes, looked up once for all chunks.
+        select j.itemtype, j.datasetid, j.mapping, d.datasetid is not null as is_registered, d.location, d.partitions, d.schema_hash, d.foreign_ready,
+               d.skipped_input, d.repeats
+          from dataflow.job j
+          left join dataflow.dataset d on d.datasetid = j.datasetid
+         where j.jobid = p_jobid and j.itemtype in ('IN', 'OUT')
+    )
+    select chunk.dataid,
+           case when a.problems is null and w.problems is null then '[]'::jsonb else dataflow.first_problems(w.problems || a.problems) end,
+           coalesce(a.inputs, '[]'),
+           coalesce(a.is_ready, true) and w.is_listed and a.output_count > 0 and a.is_free and (a.equal_count > 0 or a.row_count > 0),
+           coalesce(a.resubmit, false)
+      from unnest(p_dataids) as chunk(dataid)
+     cross join job
+     cross join lateral (
+        -- What is wrong with the chunk as a whole.
+        select case when u.unlisted is not null or job.turn is not null or not exists (select from item t where t.itemtype = 'OUT') then
+                   nullif(array_remove(array[
+                       case when u.unlisted is not null then
+                           jsonb_build_array(jsonb_build_object('question', 'READY', 'problem', 'UNLISTED', 'jobid', p_jobid, 'dataid', chunk.dataid, 'datasetid', u.unlisted)) end,
+                       case when job.turn is not null and dataflow.must_wait(job.turn, chunk.dataid) then
+                           jsonb_build_array(jsonb_build_object('question', 'READY', 'problem', 'NOT_ITS_TURN', 'jobid', p_jobid, 'turn', job.turn[1])) end,
+                       case when not exists (select from item t where t.itemtype = 'OUT') then
+                           jsonb_build_array(jsonb_build_object('question', 'RIGHT', 'problem', 'NO_OUTPUT', 'jobid', p_jobid)) end], null), '{}') end as problems,
+               u.unlisted is null as is_listed
+          from (select case when job.lists then dataflow.unlisted_input(p_jobid, chunk.dataid) end as unlisted offset 0) u
+        offset 0
+     ) w
+     cross join lateral (
+        select count(*) filter (where x.itemtype = 'OUT') as output_count,
+               count(*) filter (where x.itemtype = 'IN' and x.mapping = 'equal') as equal_count,
+               sum(s.row_count) filter (where x.itemtype = 'OUT') as row_count,
+               bool_and(q.ready is null) as is_ready,
+               bool_and(q.safe is distinct from 'TAKEN') as is_free,
+               bool_or(s.resubmit) filter (where x.itemtype = 'OUT') as resubmit,
+               jsonb_agg(case when m.location = 'elsewhere'
+                              -- A version without a folder of its own: the next one overwrites it.
+                              then jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
+                                                      'manifest_id', m.manifest_id, 'version', m.version, 'in_place', true)
+                              else jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
+                                                      'manifest_id', m.manifest_id, 'version', m.version) end)
+                   filter (where x.itemtype = 'IN') as inputs,
+               array_agg(dataflow.problems_of(q.ready, q.right_data, q.placed, q.valid, q.safe, p_jobid, x.datasetid, x.dataid) order by x.itemtype desc)
+                   filter (where coalesce(q.ready, q.right_data, q.placed, q.valid, q.safe) is not null) as problems
+          from (select t.*, chunk.dataid from item t where t.mapping = 'equal'
+                union all
+                select t.*, o.dataid
+                  from dataflow.other_inputs_of(p_jobid, chunk.dataid) o join item t on t.datasetid = o.datasetid and t.itemtype = 'IN'
+                 where job.lists) x
+         cross join lateral (
+               select count(*) as row_count,
+                      count(*) filter (where t.status = 'READY') as ready_count,
+                      count(*) filter (where t.status = 'SKIPPED' and x.skipped_input = 'passes') as passing_count,
+                      coalesce(bool_or(case x.itemtype when 'OUT' then coalesce(t.status, '') not in ('PENDING', 'RESUBMIT')
+                                       else coalesce(t.status, '') not in ('PENDING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED') end), false) as is_locked,
+                      bool_or(t.status = 'RESUBMIT') as resubmit,
+                      max(t.manifest_id) filter (where t.status is distinct from 'SKIPPED') as manifest_id
+                 from dataflow.datastatus t
+                where t.datasetid = x.datasetid and t.dataid = x.dataid and t.locktype = 'OUT') s
+          left join dataflow.data_manifest m on m.manifest_id = s.manifest_id and x.itemtype = 'IN'
+         cross join lateral (
+               select row (x.itemtype, x.is_registered,
+                           x.partitions is null or dataflow.has_dataid(x.partitions, x.dataid),
+                           s.row_count, s.ready_count, s.passing_count, s.is_locked,
+                           x.datasetid <> 'today' or x.itemtype = 'OUT' or dataflow.is_its_day(p_jobid, chunk.dataid, x.dataid),
+                           s.manifest_id is not null,
+                           m.dataid is not distinct from x.dataid and m.datasetid is not distinct from x.datasetid,
+                           x.itemtype = 'OUT' or not exists (select from dataflow.data_manifest n
+                                                              where n.datasetid = m.datasetid and n.dataid = m.dataid and n.version > m.version),
+                           x.schema_hash is null or m.schema_hash is not distinct from x.schema_hash,
+                           m.content_digest is not null and not x.repeats and exists (
+                               select from dataflow.data_manifest n
+                                cross join lateral (select from dataflow.datastatus c
+                                                     where c.datasetid = n.datasetid and c.dataid = n.dataid
+                                                       and c.locktype = 'OUT' and c.manifest_id = n.manifest_id offset 0) c
+                                where n.datasetid = m.datasetid and n.content_digest = m.content_digest and n.dataid <> m.dataid),
+                           m.inputs <> '[]' and exists (select from dataflow.newer_inputs(m.inputs)),
+                           x.location is null or starts_with(m.location, x.location || '/'),
+                           not m.checks @> '[{"passed": false}]',
+                           x.foreign_ready = 'refused',
+                           case x.itemtype
+                                when 'OUT' then exists (select from dataflow.datastatus l
+                                                         where l.datasetid = x.datasetid and l.dataid = x.dataid and l.locktype = 'IN' and l.manifest_id is null)
+                                else exists (select from dataflow.datastatus l
+                                              where l.datasetid = x.datasetid and l.jobid = p_jobid and l.dataid = x.dataid and l.locktype = 'IN'
+                                                and (x.mapping = 'equal' or l.claim_id is null)) end
+                      )::dataflow.fact as f
+               offset 0
+         ) fact
+         cross join lateral (
+               select dataflow.question_ready(fact.f) as ready, dataflow.question_right(fact.f) as right_data,
+                      dataflow.question_placed(fact.f) as placed, dataflow.question_valid(fact.f) as valid, dataflow.question_safe(fact.f) as safe
+               offset 0
+         ) q
+     ) a;
+end;

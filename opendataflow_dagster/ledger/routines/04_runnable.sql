@@ -1,0 +1,352 @@
+-- The runnable set: which chunks can run, with the answers to the five questions. Derived from datastatus by its triggers.
+--
+-- A session plans these statements once, perhaps while the tables are still empty, and such a plan must not read a million
+-- rows later. So every access goes by index from the few rows at hand: the triggers forbid sequential scans, and
+-- `offset 0` after a lateral look-up fixes its direction. And rows are locked in one statement and changed in the next,
+-- which sees what others did to them in the meantime.
+
+-- Ask the five questions of these chunks and update their rows of the runnable set.
+-- The rows are inserted before the questions are asked, because the row is the lock on which two transactions meet that
+-- each make one input READY: the second waits here for the first, and its next statement sees both inputs. If each only
+-- looked, neither would see the other, and the consumer would never wake up.
+create function dataflow.evaluate(p_jobids text[], p_dataids text[]) returns void
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+    jobids  text[];
+    dataids text[];
+    places  tid[];
+    batch   record;
+    awake   boolean;
+    ordered boolean := exists (select from dataflow.job_policy p where p.jobid = any (p_jobids) and p.ordered);
+begin
+    if ordered then
+        perform dataflow.lock_turns(p_jobids);
+    end if;
+    -- In one order, so that two evaluations never wait for each other in a circle.
+    with put as (
+        insert into dataflow.runnable (jobid, dataid, sort_key)
+        select c.jobid, c.dataid, dataflow.natural_key(c.dataid)
+          from (select distinct u.jobid, u.dataid from unnest(p_jobids, p_dataids) as u(jobid, dataid)) c
+         order by c.jobid, c.dataid
+            on conflict (jobid, dataid) do update set since = now()
+        returning jobid, dataid, ctid as place
+    )
+    select array_agg(p.jobid), array_agg(p.dataid), array_agg(p.place) into jobids, dataids, places from put p;
+
+    for batch in select u.jobid, array_agg(u.dataid) as dataids, array_agg(u.place) as places
+                   from unnest(jobids, dataids, places) as u(jobid, dataid, place) group by u.jobid
+    loop
+        with asked as materialized (
+            -- This transaction holds every row, so each stays in its place.
+            select a.*, dataflow.code_of(a.problems) as code, r.place
+              from dataflow.ask(batch.jobid, batch.dataids) a
+              join unnest(batch.dataids, batch.places) as r(dataid, place) on r.dataid = a.dataid
+        ), gone as (
+            delete from dataflow.runnable where ctid = any (array(select a.place from asked a where not a.is_runnable))
+        ), answered as (
+            update dataflow.runnable r
+               set resubmit = a.resubmit, blocked = a.code, inputs = a.inputs
+              from asked a
+             where r.ctid = a.place and a.is_runnable
+        ), refused as (
+            insert into dataflow.verdict (jobid, dataid, problems, code, inputs)
+            select batch.jobid, a.dataid, a.problems, a.code, a.inputs
+              from asked a
+             where a.is_runnable and a.code is not null and dataflow.is_news(batch.jobid, a.dataid, a.problems)
+        )
+        select bool_or(a.is_runnable and a.code is null) into awake from asked a;
+        -- A NOTIFY serialises the commits of its senders, so it is sent only when there is work to do.
+        if awake then
+            perform pg_notify('dataflow_runnable', batch.jobid);
+        end if;
+    end loop;
+    if ordered then
+        perform dataflow.pass_turns(p_jobids);
+    end if;
+end
+$$;
+
+-- Is this another answer than the last one that was stored? A repeated no is stored once.
+create function dataflow.is_news(p_jobid text, p_dataid text, p_problems jsonb) returns boolean
+    language plpgsql stable
+as $$
+begin
+    return not exists (
+        select from (select v.claim_id, v.problems from dataflow.verdict v
+                      where v.jobid = p_jobid and v.dataid = p_dataid order by v.verdict_id desc limit 1) l
+         where l.claim_id is null and l.problems = p_problems);
+end
+$$;
+
+-- Changes to the chunks of a strictly ordered Job come one after the other: of two at the same moment the second must
+-- see the first.
+create function dataflow.lock_turns(p_jobids text[]) returns void
+    language plpgsql
+as $$
+begin
+    perform pg_advisory_xact_lock(hashtext('dataflow turn'), hashtext(o.jobid))
+       from (select p.jobid from dataflow.job_policy p where p.jobid = any (p_jobids) and p.ordered order by 1) o;
+end
+$$;
+
+-- At most one chunk of a strictly ordered Job can run: the one whose turn it is. Those whose answers say otherwise are
+-- asked again.
+create function dataflow.pass_turns(p_jobids text[]) returns void
+    language plpgsql
+as $$
+declare
+    jobids  text[];
+    dataids text[];
+begin
+    select array_agg(r.jobid), array_agg(r.dataid)
+      into jobids, dataids
+      from dataflow.job_policy p
+     cross join lateral (select (dataflow.whose_turn(p.jobid))[1] as dataid offset 0) turn
+      join dataflow.runnable r on r.jobid = p.jobid
+     where p.jobid = any (p_jobids) and p.ordered
+       and (r.dataid = turn.dataid) = (r.blocked is not distinct from 'DATA_NOT_READY');
+    if jobids is not null then
+        perform dataflow.evaluate(jobids, dataids);
+    end if;
+end
+$$;
+
+-- OUT rows changed. p_statuses has their new status, 'CLAIMED' for a row that a claim took, and 'GONE' for a deleted row;
+-- p_old_statuses the one before, and 'NEW' for an inserted row. A free output can make its producer runnable, a READY
+-- input its consumers. Every other change can only take chunks out of the set, which is cheap.
+create function dataflow.update_runnable(p_datasetids text[], p_dataids text[], p_old_statuses text[], p_statuses text[]) returns void
+    language plpgsql
+as $$
+declare
+    lost    record;
+    lists   boolean;
+    ordered text[];
+    jobids  text[];
+    dataids text[];
+begin
+    select bool_or(j.mapping <> 'equal'), array_agg(p.jobid) filter (where p.ordered)
+      into lists, ordered
+      from dataflow.job j
+      left join dataflow.job_policy p on p.jobid = j.jobid
+     where j.datasetid = any (p_datasetids);
+    if ordered is not null then
+        perform dataflow.lock_turns(ordered);
+    end if;
+
+    -- In order, so that two updates never wait for each other in a circle; one by one, which waits for the holder of a row
+    -- and then sees what became of it.
+    for lost in
+        select j.jobid, c.dataid
+          from unnest(p_datasetids, p_dataids, p_old_statuses, p_statuses) as c(datasetid, dataid, old_status, status)
+          join dataflow.job j on j.datasetid = c.datasetid and j.mapping = 'equal'
+         where not coalesce(c.status = any (case j.itemtype when 'OUT' then array['PENDING', 'RESUBMIT', 'GONE', 'CLAIMED']
+                                                            else array['READY', 'SKIPPED', 'GONE', 'CLAIMED'] end), false)
+           -- A producer loses nothing by an output that was not free, a consumer nothing by a chunk that was not READY; by a
+           -- new row only if there was another.
+           and (case j.itemtype when 'OUT' then c.old_status in ('PENDING', 'RESUBMIT', 'NEW') else c.old_status in ('READY', 'SKIPPED') end
+                or j.itemtype = 'IN' and c.old_status = 'NEW' and 1 < (select count(*) from dataflow.datastatus s
+                                                  where s.datasetid = c.datasetid and s.dataid = c.dataid and s.locktype = 'OUT'))
+         order by j.jobid, c.dataid
+    loop
+        delete from dataflow.runnable r where r.jobid = lost.jobid and r.dataid = lost.dataid;
+        if not found then
+            -- Another transaction may be inserting the row without seeing our change: wait for it on the row.
+            insert into dataflow.runnable (jobid, dataid, sort_key) values (lost.jobid, lost.dataid, '') on conflict do nothing;
+            delete from dataflow.runnable r where r.jobid = lost.jobid and r.dataid = lost.dataid;
+        end if;
+    end loop;
+
+    -- A consumer of listed chunks, or of all, that is being planned right now cannot be seen yet: wait for it.
+    if lists then
+        perform pg_advisory_xact_lock_shared(hashtext('dataflow inputs'), hashtext(d.datasetid))
+           from (select distinct u.datasetid from unnest(p_datasetids) as u(datasetid) order by 1) d;
+    end if;
+    if p_statuses && array['PENDING', 'RESUBMIT', 'GONE'] then
+        perform dataflow.lock_planned_inputs(array(select distinct j.jobid from dataflow.job j
+                                                    where j.datasetid = any (p_datasetids) and j.itemtype = 'OUT'));
+    end if;
+
+    if p_statuses && array['PENDING', 'RESUBMIT', 'READY', 'SKIPPED', 'GONE'] or lists then
+        select array_agg(g.jobid), array_agg(g.dataid)
+          into jobids, dataids
+          from (select j.jobid, c.dataid
+                  from unnest(p_datasetids, p_dataids, p_statuses) as c(datasetid, dataid, status)
+                  join dataflow.job j on j.datasetid = c.datasetid and j.itemtype = 'OUT'
+                 where c.status in ('PENDING', 'RESUBMIT', 'GONE')
+                union all
+                select n.jobid, n.dataid
+                  from dataflow.consumers_of(p_datasetids, p_dataids) n
+                 where lists or p_statuses && array['READY', 'SKIPPED', 'GONE']) g;
+        if jobids is not null then
+            perform dataflow.evaluate(jobids, dataids);
+        end if;
+    end if;
+
+    if ordered is not null then
+        perform dataflow.pass_turns(ordered);
+    end if;
+end
+$$;
+
+-- Chunks of these Jobs are planned. Where their inputs are listed, or all of a DataSet, a transaction that changes one of
+-- the inputs does not see the plan yet: wait for it, and let the next one wait for us.
+create function dataflow.lock_planned_inputs(p_jobids text[]) returns void
+    language plpgsql
+as $$
+begin
+    perform pg_advisory_xact_lock(hashtext('dataflow inputs'), hashtext(d.datasetid))
+       from (select distinct j.datasetid from dataflow.job j
+              where j.jobid = any (p_jobids) and j.itemtype = 'IN' and j.mapping <> 'equal' order by 1) d;
+end
+$$;
+
+-- The current versions of these chunks changed. Two answers depend on the versions of other chunks: does a chunk repeat
+-- the content of a neighbour, and was it made from current inputs? Consumers of such chunks are asked again.
+create function dataflow.evaluate_dependents(p_datasetids text[], p_dataids text[], p_old_manifest_ids bigint[], p_new_manifest_ids bigint[])
+    returns void
+    language plpgsql
+as $$
+declare
+    datasetids text[];
+    dataids    text[];
+begin
+    if not exists (select from dataflow.job j where j.datasetid = any (p_datasetids) and j.itemtype = 'IN') then
+        return;
+    end if;
+    select array_agg(n.datasetid), array_agg(n.dataid)
+      into datasetids, dataids
+      from unnest(p_old_manifest_ids || p_new_manifest_ids) as c(manifest_id)
+     cross join lateral (select t.datasetid, t.dataid, t.content_digest from dataflow.data_manifest t
+                          where t.manifest_id = c.manifest_id offset 0) m
+     cross join lateral (select t.datasetid, t.dataid from dataflow.data_manifest t
+                          where t.datasetid = m.datasetid and t.content_digest = m.content_digest and t.dataid <> m.dataid offset 0) n;
+    if datasetids is not null then
+        perform dataflow.evaluate(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
+    end if;
+
+    -- Chunks that were made from these, and are now stale. The triggers waited for the readers before they touched the
+    -- runnable set; another reader may have begun since.
+    perform dataflow.lock_readers(p_datasetids, p_dataids);
+    select array_agg(j.datasetid), array_agg(c.dataid)
+      into datasetids, dataids
+      from dataflow.consumers_of(p_datasetids, p_dataids) c
+      join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT'
+     cross join lateral (select from dataflow.datastatus s
+                          where s.datasetid = j.datasetid and s.dataid = c.dataid and s.locktype = 'OUT' and s.manifest_id is not null offset 0) made;
+    if datasetids is not null then
+        perform dataflow.evaluate(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
+    end if;
+end
+$$;
+
+-- A claim that reads one of these chunks makes something from the version before. When it ends, it removes its IN row:
+-- there the two transactions meet, and the second sees what the first published. In the order in which IN rows are removed.
+create function dataflow.lock_readers(p_datasetids text[], p_dataids text[]) returns void
+    language plpgsql
+as $$
+begin
+    perform from (select j.jobid, c.datasetid collate "C", c.dataid collate "C"
+                    from unnest(p_datasetids, p_dataids) as c(datasetid, dataid)
+                   cross join lateral (select t.jobid from dataflow.job t where t.datasetid = c.datasetid and t.itemtype = 'IN' offset 0) j
+                   order by 1, 2, 3) r
+      cross join lateral (select from dataflow.datastatus s
+                           where s.datasetid = r.datasetid and s.jobid = r.jobid and s.dataid = r.dataid and s.locktype = 'IN'
+                             for share) i;
+end
+$$;
+
+-- A consumer started or stopped reading these chunks in place. The chunks that it blocks are asked again, also those that
+-- are not in the set yet: another transaction may be inserting them without seeing our change.
+create function dataflow.evaluate_around_reader(p_datasetids text[], p_dataids text[]) returns void
+    language plpgsql
+as $$
+declare
+    jobids  text[];
+    dataids text[];
+begin
+    select array_agg(j.jobid), array_agg(c.dataid)
+      into jobids, dataids
+      from unnest(p_datasetids, p_dataids) as c(datasetid, dataid)
+     cross join lateral (select t.jobid from dataflow.job t where t.datasetid = c.datasetid offset 0) j;
+    if jobids is not null then
+        perform dataflow.evaluate(jobids, dataids);
+    end if;
+end
+$$;
+
+-- `today` has a READY chunk for each day since it was first used, for Jobs that catch up; whether a day may still run is
+-- a question (is_its_day). Returns the number of new days.
+create function dataflow.open_days() returns bigint
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+    days bigint;
+begin
+    insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)
+    select 'today', 'today', to_char(day, 'YYYY-MM-DD'), 'OUT', 'READY'
+      from (select (now() at time zone d.timezone)::date as today from dataflow.dataset d where d.datasetid = 'today') t
+     cross join generate_series(coalesce((select max(s.dataid)::date from dataflow.datastatus s
+                                           where s.datasetid = 'today' and s.locktype = 'OUT' and dataflow.is_day(s.dataid)
+                                             and s.dataid <= to_char(t.today, 'YYYY-MM-DD')), t.today), t.today, interval '1 day') as day
+        on conflict do nothing;
+    get diagnostics days = row_count;
+    if days > 0 then
+        perform dataflow.evaluate(array_agg(r.jobid), array_agg(r.dataid))
+           from dataflow.runnable r
+          where r.jobid in (select j.jobid from dataflow.job j where j.datasetid = 'today' and j.itemtype = 'IN')
+         having count(*) > 0;
+    end if;
+    return days;
+end
+$$;
+
+-- Restore the runnable set of these Jobs (null: of all). Returns how many chunks were added and removed.
+create function dataflow.rebuild_runnable(p_jobids text[] default null, out added bigint, out removed bigint)
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- No status may change between our look and our write.
+    lock table dataflow.datastatus in share row exclusive mode;
+    create temporary table runnable_now on commit drop as
+    select c.jobid, a.*, dataflow.code_of(a.problems) as code
+      from (select n.jobid, array_agg(n.dataid) as dataids
+              from (select distinct j.jobid, s.dataid
+                      from dataflow.job j
+                      join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
+                     where (j.itemtype = 'IN' and j.mapping = 'equal' and s.status in ('READY', 'SKIPPED')
+                            or j.itemtype = 'OUT' and s.status in ('PENDING', 'RESUBMIT'))
+                       and (p_jobids is null or j.jobid = any (p_jobids))) n
+             group by n.jobid) c
+     cross join lateral dataflow.ask(c.jobid, c.dataids) a
+     where a.is_runnable;
+
+    delete from dataflow.runnable r
+     where (p_jobids is null or r.jobid = any (p_jobids))
+       and not exists (select from runnable_now n where n.jobid = r.jobid and n.dataid = r.dataid);
+    get diagnostics removed = row_count;
+
+    update dataflow.runnable r
+       set resubmit = n.resubmit, blocked = n.code, inputs = n.inputs
+      from runnable_now n
+     where n.jobid = r.jobid and n.dataid = r.dataid
+       and (r.resubmit, r.blocked, r.inputs) is distinct from (n.resubmit, n.code, n.inputs);
+
+    insert into dataflow.runnable (jobid, dataid, resubmit, sort_key, blocked, inputs)
+    select n.jobid, n.dataid, n.resubmit, dataflow.natural_key(n.dataid), n.code, n.inputs
+      from runnable_now n
+        on conflict (jobid, dataid) do nothing;
+    get diagnostics added = row_count;
+
+    insert into dataflow.verdict (jobid, dataid, problems, code, inputs)
+    select n.jobid, n.dataid, n.problems, n.code, n.inputs
+      from runnable_now n
+     where n.code is not null and dataflow.is_news(n.jobid, n.dataid, n.problems);
+    if added > 0 then
+        perform pg_notify('dataflow_runnable', n.jobid) from runnable_now n where n.code is null group by n.jobid;
+    end if;
+    -- The chunks of an ordered Job were asked without knowing each other.
+    perform dataflow.pass_turns(array(select distinct n.jobid from runnable_now n));
+    drop table runnable_now;
+end
+$$;

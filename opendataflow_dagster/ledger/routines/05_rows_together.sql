@@ -1,0 +1,114 @@
+-- Rows that belong together: a claim and its IN rows, and the outputs of a Job.
+
+-- Remove the IN rows of chunks that ended, failed or were resubmitted: those of the Job's inputs and, where the mapping is
+-- not `equal`, those that the claim pinned. An input that another running chunk of the Job still reads stays locked. Heal
+-- removes what is left.
+create function dataflow.release_in_rows(p_jobids text[], p_dataids text[], p_claim_ids bigint[]) returns void
+    language plpgsql
+as $$
+declare
+    jobids           text[];
+    dataids          text[];
+    input_datasetids text[];
+    input_dataids    text[];
+    are_equal        boolean[];
+    places           tid[];
+begin
+    select array_agg(x.jobid), array_agg(x.dataid), array_agg(x.input_datasetid), array_agg(x.input_dataid), array_agg(x.is_equal),
+           array_agg(i.place)
+      into jobids, dataids, input_datasetids, input_dataids, are_equal, places
+      from (select c.jobid collate "C" as jobid, c.dataid, j.datasetid as input_datasetid, c.dataid collate "C" as input_dataid, true as is_equal
+              from unnest(p_jobids, p_dataids) as c(jobid, dataid)
+             cross join lateral (select t.datasetid from dataflow.job t
+                                  where t.jobid = c.jobid and t.itemtype = 'IN' and t.mapping = 'equal' offset 0) j
+            union all
+            select c.jobid collate "C", c.dataid, o.datasetid collate "C", o.dataid collate "C", false
+              from unnest(p_jobids, p_dataids, p_claim_ids) as c(jobid, dataid, claim_id)
+             cross join lateral (select * from dataflow.other_inputs_of(c.jobid, c.dataid)
+                                 union all
+                                 select * from dataflow.claimed_inputs(c.jobid, c.dataid, c.claim_id)) o
+             where exists (select from dataflow.job j where j.jobid = c.jobid and j.mapping <> 'equal')
+             order by 1, 3, 4) x
+     cross join lateral (select s.ctid as place from dataflow.datastatus s
+                          where s.datasetid = x.input_datasetid and s.jobid = x.jobid and s.dataid = x.input_dataid and s.locktype = 'IN'
+                            for update) i;
+    if places is null then
+        return;
+    end if;
+    delete from dataflow.datastatus
+     where ctid = any (array(
+           select c.place
+             from unnest(jobids, dataids, input_datasetids, input_dataids, are_equal, places)
+                  as c(jobid, dataid, input_datasetid, input_dataid, is_equal, place)
+            where c.is_equal or not dataflow.is_shared(c.jobid, c.dataid, c.input_datasetid, c.input_dataid)));
+end
+$$;
+
+-- Does another running chunk of the Job read this input chunk?
+create function dataflow.is_shared(p_jobid text, p_dataid text, p_input_datasetid text, p_input_dataid text) returns boolean
+    language plpgsql stable
+as $$
+begin
+    return exists (select from dataflow.job o
+                    cross join lateral (select t.dataid, t.claim_id from dataflow.datastatus t
+                                         where t.datasetid = o.datasetid and t.jobid = o.jobid and t.locktype = 'OUT'
+                                           and t.claim_id is not null and t.dataid <> p_dataid offset 0) s
+                    cross join lateral dataflow.claimed_inputs(p_jobid, s.dataid, s.claim_id) x
+                    where o.jobid = p_jobid and o.itemtype = 'OUT' and x.datasetid = p_input_datasetid and x.dataid = p_input_dataid);
+end
+$$;
+
+-- The outputs of a Job are claimed and made together: RESUBMIT of one is RESUBMIT of all, and a claim that lost one of its
+-- outputs has lost the others.
+create function dataflow.align_outputs(p_datasetids text[], p_jobids text[], p_dataids text[], p_statuses text[], p_claim_ids bigint[])
+    returns void
+    language plpgsql
+as $$
+declare
+    other record;
+begin
+    if not exists (select from dataflow.job j where j.jobid = any (p_jobids) and j.itemtype = 'OUT' group by j.jobid having count(*) > 1) then
+        return;
+    end if;
+    for other in
+        select j.datasetid, c.jobid, c.dataid, c.status, c.claim_id
+          from unnest(p_datasetids, p_jobids, p_dataids, p_statuses, p_claim_ids) as c(datasetid, jobid, dataid, status, claim_id)
+          join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT' and j.datasetid <> c.datasetid
+         where c.status is null or c.status not in ('RUNNING', 'CLAIMED')
+         order by j.datasetid, c.jobid, c.dataid
+    loop
+        update dataflow.datastatus t set status = 'RESUBMIT'
+         where t.datasetid = other.datasetid and t.jobid = other.jobid and t.dataid = other.dataid and t.locktype = 'OUT'
+           and (other.status = 'RESUBMIT' and t.status in ('RUNNING', 'READY', 'FAILED', 'PENDING') or t.claim_id = other.claim_id);
+    end loop;
+end
+$$;
+
+-- PENDING and RESUBMIT rows of these outputs that another Job left (a foreign client, an announcement, a renamed Job)
+-- become this Job's: nobody else would ever make them READY, and consumers wait for every row.
+create function dataflow.adopt_rows(p_jobid text, p_outputs text[], p_dataids text[]) returns void
+    language plpgsql
+as $$
+declare
+    other record;
+begin
+    for other in
+        select s.datasetid, s.jobid, s.dataid, s.manifest_id from dataflow.datastatus s
+         where s.datasetid = any (p_outputs) and s.dataid = any (p_dataids) and s.locktype = 'OUT' and s.jobid <> p_jobid
+           and s.status in ('PENDING', 'RESUBMIT')
+         order by s.datasetid, s.dataid, s.jobid
+           for update
+    loop
+        -- The version that readers get until there is a new one comes along.
+        update dataflow.datastatus s set manifest_id = greatest(s.manifest_id, other.manifest_id)
+         where s.datasetid = other.datasetid and s.jobid = p_jobid and s.dataid = other.dataid and s.locktype = 'OUT';
+        if found then
+            delete from dataflow.datastatus s
+             where s.datasetid = other.datasetid and s.jobid = other.jobid and s.dataid = other.dataid;
+        else
+            update dataflow.datastatus s set jobid = p_jobid
+             where s.datasetid = other.datasetid and s.jobid = other.jobid and s.dataid = other.dataid;
+        end if;
+    end loop;
+end
+$$;

@@ -1,0 +1,246 @@
+-- The triggers of datastatus. Any change by any client - a verb, a foreign client, a person in psql - leaves a valid row,
+-- enters the history, releases what the chunk held, and updates the runnable set.
+--
+-- The history names `dataflow.actor`, the person or program on whose behalf the session acts. `dataflow.reason` is the
+-- reason of a change whose row has none. Nothing else depends on a setting of the session.
+
+create function dataflow.guard_row() returns trigger
+    language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+begin
+    new.modified := now();
+    if tg_op = 'INSERT' or new.dataid <> old.dataid or new.datasetid <> old.datasetid or new.jobid <> old.jobid then
+        -- Here and not in a constraint, which every change of a status would pay for.
+        if btrim(new.dataid) = '' or octet_length(new.dataid) > 500 or not dataflow.is_name(new.datasetid) or not dataflow.is_name(new.jobid)
+           or new.dataid ~ '[\u0001-\u001F\u007F-\u009F\u2028\u2029]' then
+            raise exception 'datastatus: %/%/% is not a printable id', new.datasetid, new.jobid, left(new.dataid, 60)
+                using errcode = 'check_violation', constraint = 'ids_are_printable',
+                      hint = 'at least one visible character, at most 500 bytes (names: 200), no control characters';
+        end if;
+    end if;
+    if tg_op = 'INSERT' or new.status is not distinct from old.status then
+        return new;
+    end if;
+    -- A chunk that leaves RUNNING loses its claim, also when a person types RESUBMIT.
+    if new.status is distinct from 'RUNNING' then
+        new.claim_id := null;
+        new.lease_until := null;
+    end if;
+    if new.status in ('READY', 'RESUBMIT') and new.reason is not distinct from old.reason then
+        new.reason := null;  -- the reason of the last failure is in the history
+    end if;
+    if new.status = 'READY' then
+        new.retries := 0;
+        -- READY without a new version: a foreign client made it, and the old version is not what it made.
+        if new.manifest_id is not distinct from old.manifest_id and new.locktype = 'OUT'
+           and not (old.status = 'HOLD' and old.held_status = 'READY') then
+            new.manifest_id := null;
+        end if;
+    elsif new.status = 'RESUBMIT' and new.retries = old.retries then
+        new.retries := 0;  -- not counted as a retry, so a person asked
+    elsif new.status = 'HOLD' and new.held_status is null then
+        new.held_status := case when old.status = 'RUNNING' then 'RESUBMIT' else old.status end;
+    end if;
+    if new.status is distinct from 'HOLD' then
+        new.held_status := null;
+    end if;
+    return new;
+end
+$$;
+create trigger guard_row before insert or update on dataflow.datastatus for each row execute function dataflow.guard_row();
+
+create function dataflow.after_insert() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+    datasetids      text[];
+    dataids         text[];
+    statuses        text[];
+    manifests       bigint[];
+    has_version     boolean;
+    read_datasetids text[];
+    read_dataids    text[];
+begin
+    with recorded as (
+        insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, new_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
+        select n.datasetid, n.jobid, n.dataid, n.locktype, n.status, n.claim_id, n.attempt, n.run_id, n.manifest_id,
+               coalesce(n.reason, nullif(current_setting('dataflow.reason', true), '')), session_user, current_setting('dataflow.actor', true)
+          from new_rows n
+    )
+    select array_agg(n.datasetid) filter (where n.locktype = 'OUT'), array_agg(n.dataid) filter (where n.locktype = 'OUT'),
+           array_agg(case when n.claim_id is null then n.status else 'CLAIMED' end) filter (where n.locktype = 'OUT'),
+           array_agg(n.manifest_id) filter (where n.locktype = 'OUT'),
+           bool_or(n.locktype = 'OUT' and (n.manifest_id is not null or n.status in ('READY', 'SKIPPED'))),
+           array_agg(n.datasetid) filter (where n.locktype = 'IN' and n.manifest_id is null),
+           array_agg(n.dataid) filter (where n.locktype = 'IN' and n.manifest_id is null)
+      into datasetids, dataids, statuses, manifests, has_version, read_datasetids, read_dataids
+      from new_rows n;
+    if has_version then
+        perform dataflow.lock_readers(datasetids, dataids);
+    end if;
+    if datasetids is not null then
+        perform dataflow.update_runnable(datasetids, dataids, array_fill('NEW'::text, array[cardinality(dataids)]), statuses);
+    end if;
+    if has_version then
+        perform dataflow.evaluate_dependents(datasetids, dataids, '{}', manifests);
+    end if;
+    if read_datasetids is not null then
+        perform dataflow.evaluate_around_reader(read_datasetids, read_dataids);
+    end if;
+    return null;
+end
+$$;
+create trigger after_insert after insert on dataflow.datastatus
+    referencing new table as new_rows for each statement execute function dataflow.after_insert();
+
+create function dataflow.after_update() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+    datasetids      text[];
+    jobids          text[];
+    dataids         text[];
+    old_statuses    text[];
+    statuses        text[];
+    claim_ids       bigint[];
+    old_manifests   bigint[];
+    new_manifests   bigint[];
+    read_datasetids text[];
+    read_dataids    text[];
+    is_another      boolean;
+    bad             text;
+begin
+    if not exists (select from new_rows) then
+        return null;  -- an `insert ... on conflict do update` that only inserted
+    end if;
+    -- A renewed lease is no event. A changed key is one row that went and another that came.
+    with changed as (
+        select coalesce(n.datasetid, o.datasetid) as datasetid, coalesce(n.jobid, o.jobid) as jobid,
+               coalesce(n.dataid, o.dataid) as dataid, coalesce(n.locktype, o.locktype) as locktype, o.locktype as old_locktype,
+               o.status as old_status, n.status, coalesce(n.claim_id, o.claim_id) as claim_id, coalesce(n.attempt, o.attempt) as attempt,
+               coalesce(n.run_id, o.run_id) as run_id, o.manifest_id as old_manifest_id, n.manifest_id,
+               -- The row may still hold the reason of an older change.
+               coalesce(case when n.reason is distinct from o.reason then n.reason end, nullif(current_setting('dataflow.reason', true), ''),
+                        n.reason) as reason,
+               -- For the producers and consumers of the chunk.
+               case when o.locktype = 'OUT' then o.status else 'NEW' end as old_out_status,
+               case when n.locktype is distinct from 'OUT' then 'GONE' when n.claim_id is distinct from o.claim_id and n.claim_id is not null then 'CLAIMED'
+                    else n.status end as out_status,
+               (o.locktype = 'OUT' or n.locktype = 'OUT')
+               and (n.status, n.locktype, n.manifest_id, n.claim_id, n.dataid) is distinct from
+                   (o.status, o.locktype, o.manifest_id, o.claim_id, o.dataid) as is_out,
+               -- What was made from it becomes stale, or current again.
+               n.manifest_id is distinct from o.manifest_id
+               or n.status is distinct from o.status
+                  and ('SKIPPED' in (n.status, o.status) or n.manifest_id is null and 'READY' in (n.status, o.status)) as is_another,
+               n.locktype = 'OUT' and o.locktype = 'OUT' and n.status <> o.status
+               and o.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
+               and n.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
+               and (not exists (select from dataflow.status_transition t where t.old_status = o.status and t.new_status = n.status)
+                    -- A hold restores what it held, and nothing else that looks as if the chunk had been made.
+                    or o.status = 'HOLD' and n.status in ('PENDING', 'READY', 'FAILED') and n.status is distinct from o.held_status) as is_bad
+          from new_rows n
+          full join old_rows o on o.datasetid = n.datasetid and o.jobid = n.jobid and o.dataid = n.dataid
+         where (n.status, n.locktype, n.manifest_id, n.claim_id, n.attempt, n.retries, n.run_id, n.reason, n.held_status) is distinct from
+               (o.status, o.locktype, o.manifest_id, o.claim_id, o.attempt, o.retries, o.run_id, o.reason, o.held_status)
+    ), recorded as (
+        insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, new_status, claim_id, attempt, run_id,
+                                          manifest_id, reason, login, actor)
+        select c.datasetid, c.jobid, c.dataid, c.locktype, c.old_status, c.status, c.claim_id, c.attempt,
+               c.run_id, coalesce(c.manifest_id, c.old_manifest_id), c.reason, session_user, current_setting('dataflow.actor', true)
+          from changed c
+    )
+    select array_agg(c.datasetid) filter (where c.is_out), array_agg(c.jobid) filter (where c.is_out),
+           array_agg(c.dataid) filter (where c.is_out), array_agg(c.old_out_status) filter (where c.is_out),
+           array_agg(c.out_status) filter (where c.is_out),
+           array_agg(c.claim_id) filter (where c.is_out),
+           array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.old_manifest_id end) filter (where c.is_out),
+           array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.manifest_id end) filter (where c.is_out),
+           array_agg(c.datasetid) filter (where c.old_locktype is distinct from c.locktype),
+           array_agg(c.dataid) filter (where c.old_locktype is distinct from c.locktype),
+           bool_or(c.is_out and c.is_another),
+           min(format('%s/%s cannot go from %s to %s', c.datasetid, c.dataid, c.old_status, c.status)) filter (where c.is_bad)
+      into datasetids, jobids, dataids, old_statuses, statuses, claim_ids, old_manifests, new_manifests, read_datasetids, read_dataids, is_another, bad
+      from changed c;
+    if bad is not null then
+        raise exception '%', bad using errcode = 'DF001', hint = 'set RESUBMIT to run it again, or unhold it if it is on hold';
+    end if;
+    if datasetids is null then
+        return null;
+    end if;
+
+    if is_another then
+        perform dataflow.lock_readers(datasetids, dataids);
+    end if;
+    perform dataflow.release_in_rows(array_agg(c.jobid), array_agg(c.dataid), array_agg(c.claim_id))
+       from unnest(jobids, dataids, claim_ids, statuses) as c(jobid, dataid, claim_id, status)
+      where c.status is null or c.status not in ('RUNNING', 'CLAIMED', 'PENDING');
+
+    perform dataflow.update_runnable(datasetids, dataids, old_statuses, statuses);
+    if is_another then
+        perform dataflow.evaluate_dependents(datasetids, dataids, old_manifests, new_manifests);
+    end if;
+    if read_datasetids is not null then
+        perform dataflow.evaluate_around_reader(read_datasetids, read_dataids);
+    end if;
+    -- Last, because it changes other rows again.
+    perform dataflow.align_outputs(datasetids, jobids, dataids, statuses, claim_ids);
+    return null;
+end
+$$;
+create trigger after_update after update on dataflow.datastatus
+    referencing old table as old_rows new table as new_rows for each statement execute function dataflow.after_update();
+
+create function dataflow.after_delete() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+    datasetids   text[];
+    jobids       text[];
+    dataids      text[];
+    old_statuses text[];
+    statuses     text[];
+    claim_ids    bigint[];
+    manifests    bigint[];
+begin
+    insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
+    select o.datasetid, o.jobid, o.dataid, o.locktype, o.status, o.claim_id, o.attempt, o.run_id, o.manifest_id,
+           nullif(current_setting('dataflow.reason', true), ''), session_user, current_setting('dataflow.actor', true)
+      from old_rows o;
+
+    perform dataflow.evaluate_around_reader(array_agg(o.datasetid), array_agg(o.dataid))
+       from old_rows o where o.locktype = 'IN' and o.manifest_id is null having count(*) > 0;
+
+    select array_agg(o.datasetid), array_agg(o.jobid), array_agg(o.dataid), array_agg(o.status), array_agg('GONE'::text), array_agg(o.claim_id),
+           array_agg(o.manifest_id)
+      into datasetids, jobids, dataids, old_statuses, statuses, claim_ids, manifests
+      from old_rows o where o.locktype = 'OUT';
+    if datasetids is not null then
+        perform dataflow.lock_readers(datasetids, dataids);
+        perform dataflow.release_in_rows(jobids, dataids, claim_ids);
+        perform dataflow.update_runnable(datasetids, dataids, old_statuses, statuses);
+        perform dataflow.evaluate_dependents(datasetids, dataids, manifests, '{}');
+        perform dataflow.align_outputs(datasetids, jobids, dataids, statuses, claim_ids);
+    end if;
+    return null;
+end
+$$;
+create trigger after_delete after delete on dataflow.datastatus
+    referencing old table as old_rows for each statement execute function dataflow.after_delete();
+
+create function dataflow.refuse_truncate() returns trigger language plpgsql as $$
+begin
+    raise exception '% cannot be truncated: the history and the runnable set would not follow', tg_table_name using hint = 'delete the rows';
+end
+$$;
+create trigger refuse_truncate before truncate on dataflow.datastatus for each statement execute function dataflow.refuse_truncate();
+
+create function dataflow.refuse_change() returns trigger language plpgsql as $$
+begin
+    raise exception 'rows of % are never changed', tg_table_name using hint = 'publish a new version';
+end
+$$;
+create trigger refuse_change before update on dataflow.data_manifest for each statement execute function dataflow.refuse_change();

@@ -1,0 +1,186 @@
+-- The triggers of the registry: its changes enter the history, and the runnable set follows them.
+
+-- Of two changes at the same moment the second must see the first: each might close half a cycle. The lock is taken before a
+-- row is touched, as a registration does.
+create function dataflow.lock_registry() returns trigger language plpgsql as $$
+begin
+    perform pg_advisory_xact_lock(hashtext('dataflow'), hashtext('registry'));
+    return null;
+end
+$$;
+create trigger lock_registry before insert or update or delete on dataflow.job
+    for each statement execute function dataflow.lock_registry();
+create trigger lock_registry before insert or update or delete on dataflow.job_policy
+    for each statement execute function dataflow.lock_registry();
+
+-- The runnable set of the Jobs that a change touches is rebuilt.
+create function dataflow.after_job_change() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+    loop_of text;
+begin
+    if tg_op = 'DELETE' then
+        if not exists (select from old_rows) then
+            return null;  -- nothing changed; a rebuild would stop all writers for a moment
+        end if;
+    elsif not exists (select from new_rows) then
+        return null;
+    end if;
+    with recursive made_from as (
+        select o.datasetid as target, i.datasetid as source
+          from dataflow.job o join dataflow.job i on i.jobid = o.jobid and i.itemtype = 'IN'
+         where o.itemtype = 'OUT'
+    ), reach as (
+        select m.target, m.source from made_from m
+        union
+        select r.target, m.source from reach r join made_from m on m.target = r.source
+    )
+    select string_agg(r.target, ', ' order by r.target) into loop_of from reach r where r.source = r.target;
+    if loop_of is not null then
+        raise exception 'DataSets are made from themselves: %', loop_of
+            using errcode = 'DF002', hint = 'remove one IN or OUT item of the jobs in the cycle';
+    end if;
+    if tg_op <> 'INSERT' then
+        perform dataflow.rebuild_runnable(array(select distinct jobid from old_rows));
+    end if;
+    if tg_op <> 'DELETE' then
+        perform dataflow.rebuild_runnable(array(select distinct jobid from new_rows));
+    end if;
+    return null;
+end
+$$;
+create trigger job_inserted after insert on dataflow.job
+    referencing new table as new_rows for each statement execute function dataflow.after_job_change();
+create trigger job_updated after update on dataflow.job
+    referencing old table as old_rows new table as new_rows for each statement execute function dataflow.after_job_change();
+create trigger job_deleted after delete on dataflow.job
+    referencing old table as old_rows for each statement execute function dataflow.after_job_change();
+
+create function dataflow.after_dataset_change() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+    jobids text[];
+begin
+    if tg_op = 'DELETE' then
+        jobids := array(select distinct j.jobid from old_rows o join dataflow.job j on j.datasetid = o.datasetid);
+    else
+        jobids := array(select distinct j.jobid from new_rows n join dataflow.job j on j.datasetid = n.datasetid);
+    end if;
+    if cardinality(jobids) > 0 then
+        perform dataflow.rebuild_runnable(jobids);
+    end if;
+    return null;
+end
+$$;
+create trigger dataset_inserted after insert on dataflow.dataset
+    referencing new table as new_rows for each statement execute function dataflow.after_dataset_change();
+create trigger dataset_updated after update on dataflow.dataset
+    referencing new table as new_rows for each statement execute function dataflow.after_dataset_change();
+create trigger dataset_deleted after delete on dataflow.dataset
+    referencing old table as old_rows for each statement execute function dataflow.after_dataset_change();
+
+-- Of a policy, only `ordered` and `catch_up` decide which chunks may run.
+create function dataflow.after_policy_change() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if tg_op = 'INSERT' and (new.ordered or new.catch_up)
+       or tg_op = 'UPDATE' and (new.ordered, new.catch_up) <> (old.ordered, old.catch_up) then
+        perform dataflow.rebuild_runnable(array[new.jobid]);
+    elsif tg_op = 'DELETE' and (old.ordered or old.catch_up) then
+        perform dataflow.rebuild_runnable(array[old.jobid]);
+    end if;
+    return null;
+end
+$$;
+create trigger policy_changed after insert or update or delete on dataflow.job_policy
+    for each row execute function dataflow.after_policy_change();
+
+create function dataflow.after_listing() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+begin
+    if tg_op = 'DELETE' then
+        perform dataflow.lock_planned_inputs(array(select distinct o.jobid from old_rows o));
+        perform dataflow.evaluate(array_agg(o.jobid), array_agg(o.dataid)) from old_rows o having count(*) > 0;
+    else
+        perform dataflow.lock_planned_inputs(array(select distinct n.jobid from new_rows n));
+        perform dataflow.evaluate(array_agg(n.jobid), array_agg(n.dataid)) from new_rows n having count(*) > 0;
+    end if;
+    return null;
+end
+$$;
+create trigger chunk_input_inserted after insert on dataflow.chunk_input
+    referencing new table as new_rows for each statement execute function dataflow.after_listing();
+create trigger chunk_input_updated after update on dataflow.chunk_input
+    referencing new table as new_rows for each statement execute function dataflow.after_listing();
+create trigger chunk_input_deleted after delete on dataflow.chunk_input
+    referencing old table as old_rows for each statement execute function dataflow.after_listing();
+
+create function dataflow.keep_modified() returns trigger language plpgsql as $$
+begin
+    new.modified := now();
+    return new;
+end
+$$;
+create trigger keep_modified before insert or update on dataflow.job for each row execute function dataflow.keep_modified();
+create trigger keep_modified before insert or update on dataflow.dataset for each row execute function dataflow.keep_modified();
+create trigger keep_modified before insert or update on dataflow.job_policy for each row execute function dataflow.keep_modified();
+create trigger keep_modified before insert or update on dataflow.job_control for each row execute function dataflow.keep_modified();
+
+-- The operators' limits of a Job.
+create function dataflow.after_control_change() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if tg_op = 'DELETE' then
+        insert into dataflow.job_event (jobid, login, actor) values (old.jobid, session_user, current_setting('dataflow.actor', true));
+    elsif tg_op = 'INSERT' or (new.concurrency, new.paused) is distinct from (old.concurrency, old.paused) then
+        insert into dataflow.job_event (jobid, concurrency, paused, reason, login, actor)
+        values (new.jobid, new.concurrency, new.paused, new.reason, session_user, current_setting('dataflow.actor', true));
+        -- There may be work again.
+        perform pg_notify('dataflow_runnable', new.jobid);
+    end if;
+    return null;
+end
+$$;
+create trigger control_changed after insert or update or delete on dataflow.job_control
+    for each row execute function dataflow.after_control_change();
+
+-- The history of DataSets, Jobs and policies. Passwords are left out; only that one changed is recorded.
+create function dataflow.record_definition() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+    id       text  := tg_argv[0];
+    was      jsonb := to_jsonb(old);
+    is_now   jsonb := to_jsonb(new);
+    password boolean := was -> 'encryptedpass' is distinct from is_now -> 'encryptedpass'
+                        and coalesce(was ->> 'encryptedpass', is_now ->> 'encryptedpass') is not null;
+    named    text  := coalesce(is_now, was) ->> id;
+begin
+    was := was - array['encryptedpass', 'modified'];
+    is_now := is_now - array['encryptedpass', 'modified'];
+    if tg_op = 'UPDATE' then
+        if was = is_now and not password then
+            return null;
+        end if;
+        select coalesce(jsonb_object_agg(w.key, w.value), '{}'), coalesce(jsonb_object_agg(w.key, is_now -> w.key), '{}')
+          into was, is_now
+          from jsonb_each(was) w where w.value is distinct from is_now -> w.key;
+    end if;
+    insert into dataflow.registry_event (relation, name, before, after, password_changed, reason, login, actor)
+    values (tg_table_name, named, was, is_now, password, nullif(current_setting('dataflow.reason', true), ''),
+            session_user, current_setting('dataflow.actor', true));
+    return null;
+end
+$$;
+create trigger record_definition after insert or update or delete on dataflow.dataset
+    for each row execute function dataflow.record_definition('datasetid');
+create trigger record_definition after insert or update or delete on dataflow.job
+    for each row execute function dataflow.record_definition('jobid');
+create trigger record_definition after insert or update or delete on dataflow.job_policy
+    for each row execute function dataflow.record_definition('jobid');

@@ -1,0 +1,321 @@
+-- request and claim.
+
+-- PENDING rows for the outputs of a Job, with the run that was asked for them. A chunk that has a row keeps it. The p_listed
+-- arrays name the input chunks of each chunk, where a mapping lists them; '' is for none. Returns the number of new rows.
+create function dataflow.plan(p_jobid text, p_dataids text[], p_run_id bigint,
+                              p_listed_dataids text[], p_listed_datasetids text[], p_listed_input_dataids text[]) returns bigint
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+    planned bigint;
+begin
+    if cardinality(p_listed_dataids) > 0 then
+        with listed as (
+            select * from unnest(p_listed_dataids, p_listed_datasetids, p_listed_input_dataids) as l(dataid, datasetid, input_dataid)
+        ), gone as (
+            delete from dataflow.chunk_input e
+             where e.jobid = p_jobid and e.dataid = any (p_dataids)
+               and not exists (select from listed l where l.dataid = e.dataid and l.datasetid = e.datasetid and l.input_dataid = e.input_dataid)
+        )
+        insert into dataflow.chunk_input (jobid, dataid, datasetid, input_dataid)
+        select p_jobid, l.dataid, l.datasetid, l.input_dataid from listed l
+            on conflict do nothing;
+    end if;
+    insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, run_id)
+    select j.datasetid, j.jobid, p.dataid, 'OUT', 'PENDING', p_run_id
+      from dataflow.job j
+     cross join unnest(p_dataids) as p(dataid)
+     where j.jobid = p_jobid and j.itemtype = 'OUT'
+       and not exists (select from dataflow.datastatus s where s.datasetid = j.datasetid and s.dataid = p.dataid and s.locktype = 'OUT')
+     order by j.datasetid, p.dataid
+        on conflict do nothing;
+    get diagnostics planned = row_count;
+    return planned;
+end
+$$;
+
+-- A run (or a person) asks for chunks of a Job. Chunks without a row are planned. If a person asked (p_requested is when),
+-- FAILED chunks and READY ones that are older than the request become RESUBMIT. A chunk that is being made is left alone.
+-- What waits to be made is marked with the run, so that cancelling the run cancels it.
+-- Returns the resubmitted dataids, and the READY chunks of the first output with their versions.
+create function dataflow.request(p_jobid text, p_dataids text[], p_requested timestamptz, p_run_id bigint, p_reason text, p_actor text,
+                                 p_listed_dataids text[], p_listed_datasetids text[], p_listed_input_dataids text[]) returns json
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+    outputs     text[] := array(select j.datasetid from dataflow.job j where j.jobid = p_jobid and j.itemtype = 'OUT' order by 1);
+    setting     text := set_config('lock_timeout', '200ms', true) || set_config('dataflow.actor', p_actor, true);
+    known       bigint;
+    resubmitted text[] := '{}';
+    ready       json;
+begin
+    -- Lock what there is, in one order, before anything changes.
+    select count(*) into known
+      from (select from dataflow.datastatus s
+             where s.datasetid = any (outputs) and s.dataid = any (p_dataids) and s.locktype = 'OUT'
+             order by s.datasetid, s.jobid, s.dataid
+               for update) l;
+    perform dataflow.plan(p_jobid, p_dataids, p_run_id, p_listed_dataids, p_listed_datasetids, p_listed_input_dataids);
+    if known > 0 then
+        if p_requested is not null then
+            with again as (
+                update dataflow.datastatus s set status = 'RESUBMIT', reason = p_reason, run_id = coalesce(p_run_id, s.run_id)
+                 where s.datasetid = any (outputs) and s.dataid = any (p_dataids) and s.locktype = 'OUT'
+                   and (s.status = 'FAILED' or s.status = 'READY' and s.modified <= p_requested)
+                returning s.dataid
+            )
+            select coalesce(array_agg(distinct a.dataid), '{}') into resubmitted from again a;
+        end if;
+        if p_run_id is not null then
+            update dataflow.datastatus s set run_id = p_run_id
+             where s.datasetid = any (outputs) and s.dataid = any (p_dataids) and s.locktype = 'OUT' and s.status in ('PENDING', 'RESUBMIT')
+               and s.run_id is distinct from p_run_id;
+        end if;
+        select json_agg(json_build_object('dataid', s.dataid, 'manifest', (select to_json(m) from dataflow.data_manifest m where m.manifest_id = s.manifest_id)))
+          into ready
+          from dataflow.datastatus s
+         where s.datasetid = outputs[1] and s.dataid = any (p_dataids) and s.locktype = 'OUT' and s.status = 'READY';
+    end if;
+    return json_build_object('resubmitted', resubmitted, 'ready', coalesce(ready, '[]'));
+end
+$$;
+
+-- Some chunks with the evidence of their answers and the versions that it names. One JSON, which a client parses faster than
+-- rows; a version that several chunks read is in it once.
+create function dataflow.with_manifests(p_dataids text[], p_inputs jsonb[]) returns json
+    language sql stable
+    return json_build_object(
+        'chunks', coalesce((select json_agg(json_build_object('dataid', c.dataid, 'inputs', c.inputs) order by c.place)
+                              from unnest(p_dataids, p_inputs) with ordinality as c(dataid, inputs, place)), '[]'),
+        'manifests', coalesce((select json_agg(m) from dataflow.data_manifest m
+                                where m.manifest_id = any (array(select i.manifest_id from unnest(p_inputs) as c(inputs)
+                                                                  cross join lateral jsonb_to_recordset(c.inputs) as i(manifest_id bigint)))), '[]'));
+
+-- The claim. The caller has looked at the files of the inputs of these chunks, in the versions p_inputs; each chunk whose
+-- row of the runnable set still has five yes on exactly that evidence is taken, at most p_count. A row of the runnable set
+-- changes with every fact about its chunk, so the lock on the row makes the answers current.
+-- p_named: the chunks were asked for by name. Then locks are waited for, and the answers for those that were not taken come
+-- back, too. Otherwise chunks that others are claiming are passed over.
+-- If the evidence does not stand although the row says so (a changed row behind the triggers' back, or midnight), nothing is
+-- taken and DF003 names the chunks. Null: there is no such Job. JSON, which a client parses faster than rows of arrays.
+create function dataflow.claim(p_jobid text, p_dataids text[], p_inputs jsonb[], p_count integer, p_run_id bigint, p_named boolean) returns json
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    job         record;
+    room        record;
+    expires     timestamptz;
+    dataids     text[];
+    pins        jsonb[];
+    claim_ids   bigint[];
+    attempts    integer[];
+    pin_count   bigint;
+    is_whole    boolean;
+    refused     json := '[]';
+begin
+    -- Triggers lock datastatus first and the runnable row after it. A claim gives way before Postgres sees a deadlock and
+    -- picks a victim: a typed statement is never cancelled in favour of a claim.
+    perform set_config('lock_timeout', '200ms', true);
+    select coalesce(p.ordered, false) as ordered, coalesce(p.lease, dataflow.lease_of(p_jobid)) as lease, array_agg(j.datasetid order by j.datasetid)
+               filter (where j.itemtype = 'OUT') as outputs
+      into job
+      from dataflow.job j
+      left join dataflow.job_policy p on p.jobid = j.jobid
+     where j.jobid = p_jobid
+     group by p.jobid;
+    if not found then
+        return null;
+    end if;
+    if job.ordered then
+        perform dataflow.lock_turns(array[p_jobid]);
+        p_count := least(p_count, 1);
+    end if;
+    select r.* into room from dataflow.room(p_jobid) r;
+    p_count := least(p_count, room.free);
+
+    if p_named then
+        perform from dataflow.runnable r where r.jobid = p_jobid and r.dataid = any (p_dataids) order by r.dataid for update;
+    end if;
+    select array_agg(r.dataid), array_agg(r.inputs), array_agg(nextval('dataflow.claim_id'))
+      into dataids, pins, claim_ids
+      from (select t.dataid, t.inputs
+              from unnest(p_dataids, p_inputs) with ordinality as c(dataid, inputs, place)
+             cross join lateral (select r.dataid, r.inputs from dataflow.runnable r
+                                  where r.jobid = p_jobid and r.dataid = c.dataid and r.blocked is null and r.inputs = c.inputs
+                                    for update skip locked) t
+             order by c.place
+             limit p_count) r;
+    if job.ordered and dataids is not null and dataflow.must_wait(dataflow.whose_turn(p_jobid), dataids[1]) then
+        perform dataflow.refuse_stale(dataids);
+    end if;
+
+    if dataids is not null then
+        perform dataflow.adopt_rows(p_jobid, job.outputs, dataids);
+        delete from dataflow.runnable r where r.jobid = p_jobid and r.dataid = any (dataids);
+        expires := now() + job.lease;
+        -- The outputs, and the inputs that are still what the answers were given on. An input that is read in place gets a row
+        -- without a version, which locks out its producer. One row serves all running chunks of the Job that read the same input.
+        with pin as materialized (
+            select i.datasetid, i.dataid, case when i.in_place is null then i.manifest_id end as manifest_id, g.claim_id
+              from unnest(dataids, claim_ids, pins) as g(dataid, claim_id, inputs)
+             cross join lateral jsonb_to_recordset(g.inputs) as i(datasetid text, dataid text, manifest_id bigint, in_place boolean)
+             cross join lateral (select bool_and(coalesce(s.status, '') in ('READY', 'SKIPPED')) as is_ready,
+                                        bool_or(s.status = 'SKIPPED' or s.manifest_id is not distinct from i.manifest_id) as is_current
+                                   from dataflow.datastatus s
+                                  where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT' offset 0) s
+             where s.is_ready and s.is_current
+               and (i.datasetid <> 'today' or dataflow.is_its_day(p_jobid, g.dataid, i.dataid))
+        ), taken as (
+            insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, claim_id, lease_until, attempt, run_id, manifest_id)
+            select o.datasetid, p_jobid, g.dataid, 'OUT', 'RUNNING', g.claim_id, expires, 1, p_run_id, null::bigint
+              from unnest(dataids, claim_ids) as g(dataid, claim_id) cross join unnest(job.outputs) as o(datasetid)
+            union all
+            (select distinct on (i.datasetid, i.dataid) i.datasetid, p_jobid, i.dataid, 'IN', 'RUNNING', i.claim_id, null, 0, p_run_id, i.manifest_id
+               from pin i)
+            on conflict (datasetid, jobid, dataid) do update
+               set status = 'RUNNING', claim_id = excluded.claim_id, lease_until = excluded.lease_until, run_id = excluded.run_id,
+                   attempt = s.attempt + excluded.attempt, reason = null,
+                   manifest_id = case when s.locktype = 'IN' then excluded.manifest_id else s.manifest_id end
+             where s.locktype = excluded.locktype and (s.locktype = 'IN' or s.status in ('PENDING', 'RESUBMIT'))
+            returning s.locktype, s.claim_id, s.attempt
+        )
+        select p.count,
+               count(*) filter (where t.locktype = 'OUT') = cardinality(dataids) * cardinality(job.outputs)
+               and count(*) filter (where t.locktype = 'IN') = p.distinct_count,
+               (select array_agg(c.attempt order by c.claim_id)
+                  from (select u.claim_id, max(u.attempt) as attempt from taken u where u.locktype = 'OUT' group by u.claim_id) c)
+          into pin_count, is_whole, attempts
+          from taken t
+         cross join (select count(*) as count, count(distinct (i.datasetid, i.dataid)) as distinct_count from pin i) p
+         group by p.count, p.distinct_count;
+        if is_whole is not true or pin_count <> (select coalesce(sum(jsonb_array_length(i)), 0) from unnest(pins) i) then
+            perform dataflow.refuse_stale(dataids);
+        end if;
+        insert into dataflow.verdict (jobid, dataid, claim_id, inputs)
+        select p_jobid, g.dataid, g.claim_id, g.inputs from unnest(dataids, claim_ids, pins) as g(dataid, claim_id, inputs);
+    end if;
+
+    if p_named and cardinality(p_dataids) > coalesce(cardinality(dataids), 0) then
+        refused := dataflow.refuse(p_jobid, array(select d.dataid from unnest(p_dataids) as d(dataid) where d.dataid <> all (coalesce(dataids, '{}'))));
+    end if;
+    return json_build_object('dataids', coalesce(dataids, '{}'), 'claim_ids', coalesce(claim_ids, '{}'), 'attempts', coalesce(attempts, '{}'),
+                             'inputs', coalesce(pins, '{}'), 'outputs', coalesce(job.outputs, '{}'),
+                             'lease', extract(epoch from job.lease), 'lease_until', expires, 'refused', refused,
+                             'free', room.free - coalesce(cardinality(dataids), 0), 'paused', room.paused is not null);
+end
+$$;
+
+-- The five answers for some chunks, with the operators' limits: a paused Job, and one at its concurrency limit, is a no to SAFE.
+create function dataflow.answers(p_jobid text, p_dataids text[])
+    returns table (dataid text, problems jsonb, inputs jsonb)
+    language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    room    record;
+    no_room jsonb := '[]';
+begin
+    select r.* into room from dataflow.room(p_jobid) r;
+    if room.paused is not null then
+        no_room := jsonb_build_array(jsonb_strip_nulls(jsonb_build_object('question', 'SAFE', 'problem', 'PAUSED', 'jobid', p_jobid, 'reason', room.reason,
+                                                                          'since', to_char(room.paused, 'YYYY-MM-DD HH24:MI:SS'))));
+    elsif room.free = 0 then
+        no_room := jsonb_build_array(jsonb_build_object('question', 'SAFE', 'problem', 'AT_LIMIT', 'jobid', p_jobid, 'running', room.running));
+    end if;
+    return query select a.dataid, a.problems || no_room, a.inputs from dataflow.ask(p_jobid, p_dataids) a;
+end
+$$;
+
+-- The answers for chunks that were not taken. Those with a no are recorded; one without is not planned yet, or changed
+-- a moment ago.
+create function dataflow.refuse(p_jobid text, p_dataids text[]) returns json
+    language plpgsql
+as $$
+declare
+    refused json;
+begin
+    with asked as materialized (
+        select * from dataflow.answers(p_jobid, p_dataids)
+    ), recorded as (
+        insert into dataflow.verdict (jobid, dataid, problems, code, inputs)
+        select p_jobid, a.dataid, a.problems, dataflow.code_of(a.problems), a.inputs
+          from asked a where a.problems <> '[]' and dataflow.is_news(p_jobid, a.dataid, a.problems)
+    )
+    select json_agg(json_build_object('dataid', a.dataid, 'problems', a.problems, 'inputs', a.inputs)) into refused from asked a;
+    return coalesce(refused, '[]');
+end
+$$;
+
+-- The claim is undone, and the caller has these chunks evaluated again.
+create function dataflow.refuse_stale(p_dataids text[]) returns void
+    language plpgsql
+as $$
+begin
+    raise exception 'the answers about these chunks are out of date' using errcode = 'DF003', detail = to_json(p_dataids)::text;
+end
+$$;
+
+-- Answers that the ledger cannot give, about files: a repeated one is stored once. p_block: the chunks are not offered to
+-- claims any more, until heal asks again.
+create function dataflow.record(p_jobid text, p_dataids text[], p_problems jsonb[], p_inputs jsonb[], p_block boolean) returns void
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into dataflow.verdict (jobid, dataid, problems, code, inputs)
+    select distinct on (n.dataid) p_jobid, n.dataid, n.problems, dataflow.code_of(n.problems), n.inputs
+      from unnest(p_dataids, p_problems, p_inputs) as n(dataid, problems, inputs)
+     where dataflow.is_news(p_jobid, n.dataid, n.problems);
+    if p_block then
+        update dataflow.runnable r set blocked = dataflow.code_of(n.problems)
+          from unnest(p_dataids, p_problems) as n(dataid, problems)
+         where r.jobid = p_jobid and r.dataid = n.dataid and n.problems <> '[]';
+    end if;
+end
+$$;
+
+-- A claim in spite of the answers, for development. A live claim of the chunk is revoked, and the inputs are not locked. The
+-- verdict and the history say that it was forced. Null: no output can be claimed.
+create function dataflow.force(p_jobid text, p_dataid text, p_run_id bigint, p_reason text) returns json
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    outputs text[] := array(select j.datasetid from dataflow.job j where j.jobid = p_jobid and j.itemtype = 'OUT' order by 1);
+    id      bigint := nextval('dataflow.claim_id');
+    expires timestamptz := now() + dataflow.lease_of(p_jobid);
+    answers record;
+    taken   record;
+begin
+    select a.* into answers from dataflow.ask(p_jobid, array[p_dataid]) a;
+    update dataflow.datastatus s set status = 'RESUBMIT', reason = p_reason
+     where s.datasetid = any (outputs) and s.dataid = p_dataid and s.locktype = 'OUT'
+       and s.status is distinct from 'PENDING' and s.status is distinct from 'RESUBMIT';
+    perform dataflow.adopt_rows(p_jobid, outputs, array[p_dataid]);
+    -- As a claim does; inserted first, to wait for a transaction that is inserting it.
+    insert into dataflow.runnable (jobid, dataid, sort_key) values (p_jobid, p_dataid, '') on conflict do nothing;
+    delete from dataflow.runnable r where r.jobid = p_jobid and r.dataid = p_dataid;
+    with taken as (
+        insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, claim_id, lease_until, attempt, run_id, reason)
+        select o.datasetid, p_jobid, p_dataid, 'OUT', 'RUNNING', id, expires, 1, p_run_id, p_reason from unnest(outputs) as o(datasetid)
+            on conflict (datasetid, jobid, dataid) do update
+           set status = 'RUNNING', claim_id = excluded.claim_id, lease_until = excluded.lease_until, run_id = excluded.run_id,
+               attempt = s.attempt + 1, reason = excluded.reason
+         where s.locktype = 'OUT'
+        returning s.datasetid, s.attempt
+    )
+    select max(t.attempt) as attempt, array_agg(t.datasetid order by t.datasetid) as outputs into taken from taken t;
+    if taken.outputs is null then
+        return null;
+    end if;
+    insert into dataflow.verdict (jobid, dataid, claim_id, problems, code, inputs, forced)
+    values (p_jobid, p_dataid, id, answers.problems, dataflow.code_of(answers.problems), answers.inputs, true);
+    return json_build_object('dataids', array[p_dataid], 'claim_ids', array[id], 'attempts', array[taken.attempt],
+                             'inputs', array[answers.inputs], 'outputs', taken.outputs,
+                             'lease', extract(epoch from dataflow.lease_of(p_jobid)), 'lease_until', expires, 'refused', '[]'::json, 'free', null, 'paused', false,
+                             'problems', answers.problems);
+end
+$$;

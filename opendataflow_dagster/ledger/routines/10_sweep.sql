@@ -1,0 +1,72 @@
+-- The sweep: which versions may lose their files. Manifests stay permanently.
+
+-- Of a whole DataSet, not of each chunk: a server has room for some thousands of locks.
+create function dataflow.sweep_lock(p_datasetid text) returns bigint
+    language sql immutable strict parallel safe
+    return hashtextextended('sweep ' || p_datasetid, 0);
+
+-- The versions that live claims have pinned. An IN row that two running chunks of a Job share has the pin of the last.
+create function dataflow.versions_read(p_datasetid text) returns setof bigint
+    language sql stable
+begin atomic
+    select i.manifest_id
+      from dataflow.datastatus s
+      join dataflow.verdict v on v.jobid = s.jobid and v.dataid = s.dataid and v.claim_id = s.claim_id
+     cross join lateral jsonb_to_recordset(v.inputs) as i(datasetid text, manifest_id bigint)
+     where s.locktype = 'OUT' and s.claim_id is not null and i.datasetid = p_datasetid and i.manifest_id is not null;
+end;
+
+-- A version that is not current, that nobody reads, and that retention does not keep. Versions that share a folder,
+-- as after a rollback, go together or stay together.
+create function dataflow.versions_to_drop(p_datasetid text, p_versions integer, p_time interval, p_grace interval)
+    returns setof dataflow.data_manifest
+    language sql stable
+begin atomic
+    select m.*
+      from (select r.manifest_id, bool_and(r.may_go) over (partition by r.dataid, r.location) as all_may_go
+              from (select n.manifest_id, n.dataid, n.location,
+                           n.place > coalesce(p_versions, 1)
+                           and n.superseded < now() - greatest(coalesce(p_time, '0'), p_grace)
+                           and not exists (select from dataflow.datastatus s
+                                            where s.datasetid = p_datasetid and s.dataid = n.dataid and s.manifest_id = n.manifest_id)
+                           and n.manifest_id not in (select dataflow.versions_read(p_datasetid)) as may_go
+                      from (select v.manifest_id, v.dataid, v.location,
+                                   row_number() over newest_first as place,
+                                   lag(v.published) over newest_first as superseded
+                              from dataflow.data_manifest v
+                             where v.datasetid = p_datasetid
+                            window newest_first as (partition by v.dataid order by v.version desc)) n
+                     where not exists (select from dataflow.version_sweep w where w.manifest_id = n.manifest_id)) r) g
+      join dataflow.data_manifest m on m.manifest_id = g.manifest_id
+     where g.all_may_go and (p_versions is not null or p_time is not null);
+end;
+
+-- Decide. Locked in one statement and looked at in the next, which sees the rollback that was waited for.
+create function dataflow.drop_versions(p_datasetid text, p_versions integer, p_time interval, p_grace interval, p_by text) returns bigint
+    language plpgsql
+as $$
+declare
+    decided bigint;
+begin
+    perform pg_advisory_xact_lock(dataflow.sweep_lock(p_datasetid));
+    insert into dataflow.version_sweep (manifest_id, by)
+    select m.manifest_id, p_by from dataflow.versions_to_drop(p_datasetid, p_versions, p_time, p_grace) m
+        on conflict do nothing;
+    get diagnostics decided = row_count;
+    return decided;
+end
+$$;
+
+-- A version that is made from an old one's files (a rollback) needs them to be there. A claim's own are new.
+create function dataflow.refuse_swept() returns trigger language plpgsql as $$
+begin
+    perform pg_advisory_xact_lock_shared(dataflow.sweep_lock(new.datasetid));
+    if exists (select from dataflow.data_manifest m join dataflow.version_sweep w on w.manifest_id = m.manifest_id
+                where m.datasetid = new.datasetid and m.dataid = new.dataid and m.location = new.location) then
+        raise exception 'the files at % were swept', new.location using hint = 'choose a newer version, or resubmit the chunk';
+    end if;
+    return new;
+end
+$$;
+create trigger refuse_swept before insert on dataflow.data_manifest
+    for each row when (new.claim_id is null) execute function dataflow.refuse_swept();

@@ -1,0 +1,33 @@
+"""A real web server and daemon for the whole run, and a browser."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.dagster.conftest import dagster_template as dagster_template
+from tests.dagster.conftest import project as project
+from tests.dagster_server import ROOT, Server, dagster_server
+from tests.databases import temporary_database
+from tests.spark.conftest import spark as spark
+
+
+@pytest.fixture(scope="session")
+def served(server: str, dagster_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A web server and a daemon for tests/pipelines/chain.py, shared by all tests of the process."""
+    for url in temporary_database(server, dagster_template):
+        pipeline = ROOT / "tests" / "pipelines" / "chain.py"
+        with dagster_server(url, tmp_path_factory.mktemp("served"), pipeline) as running:
+            yield running
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of a browser. In CI a missing browser is a failure, not a skip."""
+    installed = subprocess.run([ROOT / "bin" / "browser"], capture_output=True, text=True, check=False)
+    if installed.returncode == 77:
+        pytest.skip(installed.stderr.strip())
+    assert installed.returncode == 0, f"no browser: {installed.stderr}"
+    return installed.stdout.strip()

