@@ -1,9 +1,11 @@
-"""How fast chunks are claimed and published, beside the barest claim that Postgres can do.
+"""What a run pays for its chunks in the ledger, beside the barest queue that Postgres can be.
 
     python bench/claims.py            10 thousand, 100 thousand and 1 million chunks; about five minutes
-    python bench/claims.py --quick    up to 100 thousand; under a minute
+    python bench/claims.py --quick    up to 100 thousand; about a minute
 
-The last line is one JSON object; everything before it is for people.
+The path is the one that every run takes: request, claim by name, publish, with files in the manifests and a consumer
+that becomes runnable. The bare queue claims and publishes the same chunks in plain SQL: one table of statuses, one of
+manifests, no questions, no history, no consumer. The last line is one JSON object; everything before it is for people.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ import itertools
 import json
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
-from measure import Crew, Round, Work, median_milliseconds, median_rate, median_ratio
+from measure import CLEAN, FILE, FOLDERS, Crew, Kind, Round, Work, median_milliseconds, median_rate, median_ratio
 
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger, in_database
@@ -28,29 +30,22 @@ from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId, JobId
 from opendataflow_dagster.model.job import Input, Job
 from opendataflow_dagster.protocol.claim import claim_next
-from opendataflow_dagster.protocol.gate import runnable
 from opendataflow_dagster.protocol.register import register
 
 BATCH = 100
-#: Figures in the JSON that depend on the number of claimers are those of so many.
-CLAIMERS_IN_JSON = 4
-
-TARGETS = {
-    "single_per_s": (">=", 1_000.0),
-    "batched_per_s": (">=", 20_000.0),
-    "single_over_bare": ("<=", 2.0),
-    "batched_over_bare": ("<=", 4.0),
-    "growth_1m_over_10k": ("<=", 1.3),
-    "publish_per_s": (">=", 20_000.0),
-}
+PROCESSES = 4
+TARGETS = {"path_single_over_bare": 3.0, "path_batched_over_bare": 4.0, "growth_1m_over_10k": 1.3}
+REPORT = Job(jobid=JobId("report"), inputs=(Input(datasetid=DatasetId("tidy")),), outputs=(DatasetId("summary"),))
 
 # In portions, as an ingestion would: each goes through the triggers, which write the history and the runnable set.
 _PORTION = 100_000
 _ADD_MANIFESTS = """
-insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location, row_count, content_digest, checks)
-select 'raw', c.dataid, 1, 'ingest', '/warehouse/raw/' || c.dataid, 1000, md5(c.dataid),
-       '[{"name": "rows", "passed": true, "detail": "1000"}]'
-  from (select to_char(i, 'FM0000000') as dataid from generate_series(%(first)s::int, %(last)s) as i) c
+insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location, files, bytes, row_count,
+                                    content_digest, checks)
+select 'raw', to_char(i, 'FM0000000'), 1, 'ingest', %(root)s || '/raw/' || i %% %(folders)s,
+       jsonb_build_array(jsonb_build_object('path', %(path)s::text, 'size', %(size)s::int, 'digest', null)),
+       %(size)s, 1000, md5(i::text), '[{"name": "rows", "passed": true, "detail": "1000"}]'
+  from generate_series(%(first)s::int, %(last)s) as i
 """
 _ADD_CHUNKS = """
 insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, manifest_id)
@@ -65,9 +60,16 @@ create sequence bare.claim_id;
 create table bare.chunk (
     datasetid text collate "C" not null, jobid text collate "C" not null, dataid text collate "C" not null,
     status text not null, claim_id bigint, lease_until timestamptz, attempt integer not null default 0,
+    manifest_id bigint,
     primary key (datasetid, jobid, dataid))
 with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);  -- as our runnable set
 create index chunk_ready on bare.chunk (jobid, dataid) where status = 'READY';
+create table bare.manifest (
+    manifest_id bigint generated always as identity primary key,
+    datasetid text collate "C" not null, dataid text collate "C" not null, version integer not null, claim_id bigint,
+    location text not null, files jsonb not null, row_count bigint, content_digest text,
+    published timestamptz not null default now(),
+    unique (datasetid, dataid, version));
 """
 _FILL_BARE = """
 insert into bare.chunk (datasetid, jobid, dataid, status)
@@ -78,63 +80,30 @@ select 'tidy', 'clean', to_char(i, 'FM0000000'), 'READY' from generate_series(1,
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scale:
     sizes: tuple[int, ...]
-    claimers: tuple[int, ...]
-    publishers: tuple[int, ...]
     rounds: int
-    #: Calls in a round, of all claimers together.
+    #: Calls in a round, of all processes together.
     singles: int
     batches: int
-    publications: int
     looks: int
 
-    def calls(self, batch: int, crew: Crew) -> int:
-        """Of each process in a round."""
-        return (self.singles if batch == 1 else self.batches) // crew.size
 
-
-FULL = Scale(
-    sizes=(10_000, 100_000, 1_000_000),
-    claimers=(1, 4, 16),
-    publishers=(1, 4),
-    rounds=15,
-    singles=320,
-    batches=32,
-    publications=96,
-    looks=200,
-)
-QUICK = Scale(
-    sizes=(10_000, 100_000),
-    claimers=(1, 4),
-    publishers=(1, 4),
-    rounds=5,
-    singles=100,
-    batches=12,
-    publications=32,
-    looks=50,
-)
-SMOKE = Scale(
-    sizes=(1_000, 2_000),
-    claimers=(1, 4),
-    publishers=(1,),
-    rounds=1,
-    singles=8,
-    batches=4,
-    publications=4,
-    looks=3,
-)
+FULL = Scale(sizes=(10_000, 100_000, 1_000_000), rounds=11, singles=320, batches=32, looks=200)
+QUICK = Scale(sizes=(10_000, 100_000), rounds=5, singles=160, batches=16, looks=50)
+SMOKE = Scale(sizes=(3_000, 4_000), rounds=1, singles=8, batches=4, looks=3)
 
 
 class Ground:
-    """A database with so many runnable chunks of `clean`, and as many bare ones. When they run low, it is made anew."""
+    """A database with so many chunks to make, and as many bare ones. When they run low, it is made again."""
 
     _names = itertools.count(1)
 
-    def __init__(self, server: str, size: int) -> None:
+    def __init__(self, server: str, root: str, size: int) -> None:
         self.size = size
-        self._server = server
-        self._name = ""
-        self._left = 0
         self.url = ""
+        self._server = server
+        self._root = root
+        self._name = ""
+        self._next = 0
 
     def make(self) -> None:
         with psycopg.connect(self._server, autocommit=True) as admin:
@@ -145,190 +114,128 @@ class Ground:
         self.url = in_database(self._server, self._name)
         with Ledger(self.url) as ledger:
             schema.install(ledger)
-            datasets = [_dataset(name) for name in ("raw", "tidy", "summary")]
-            register(ledger, datasets, [_job("clean", "raw", "tidy"), _job("report", "tidy", "summary")])
+            names = ("raw", "tidy", "summary")
+            datasets = [Dataset(datasetid=DatasetId(name), location=f"{self._root}/{name}") for name in names]
+            register(ledger, datasets, [CLEAN, REPORT])
         with psycopg.connect(self.url, autocommit=True) as connection:
             for first in range(1, self.size + 1, _PORTION):
                 portion = {"first": first, "last": min(first + _PORTION - 1, self.size)}
-                connection.execute(_ADD_MANIFESTS.encode(), portion)
+                files = {"root": self._root, "folders": FOLDERS, "path": FILE.path, "size": FILE.size}
+                connection.execute(_ADD_MANIFESTS.encode(), {**portion, **files})
                 connection.execute(_ADD_CHUNKS.encode(), portion)
             connection.execute(_ADD_BARE.encode())
             connection.execute(_FILL_BARE, {"size": self.size})
-        self.tidy_up()
-        self._left = self.size
-
-    def tidy_up(self) -> None:
-        """What the server would do by itself, but in the middle of a round."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
+            # What the server would do by itself, but in the middle of a round.
             connection.execute("vacuum (analyze)")
             connection.execute("checkpoint")
+        # What is claimed by name comes from the end, what is claimed next from the beginning.
+        self._next = self.size + 1
+        self._left = self.size
 
-    def spend(self, crew: Crew, batch: int, calls: int) -> None:
-        """The chunks of a round; one call more of each process, which warms it up."""
-        chunks = crew.size * (calls + 1) * batch
-        if self._left < chunks:
+    def works(self, kind: Kind, crew: Crew, batch: int, calls: int) -> list[Work]:
+        """A work for each process, over chunks of its own; one call more of each, which warms it up."""
+        chunks = (calls + 1) * batch
+        if self._left < 2 * crew.size * chunks:
             self.make()
-        self._left -= chunks
-
-
-def _dataset(name: str) -> Dataset:
-    return Dataset(datasetid=DatasetId(name), location=f"/warehouse/{name}")
-
-
-def _job(name: str, source: str, target: str) -> Job:
-    return Job(jobid=JobId(name), inputs=(Input(datasetid=DatasetId(source)),), outputs=(DatasetId(target),))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
-    claimers: int
-    ours: float
-    bare: float
-    #: Time for a chunk, ours over bare.
-    ratio: float
+        works = []
+        for _ in range(crew.size):
+            if kind == "path":
+                self._next -= chunks
+            if kind in ("path", "next"):
+                self._left -= chunks
+            works.append(Work(kind=kind, url=self.url, root=self._root, batch=batch, calls=calls, first=self._next))
+        return works
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description="Measure claim and publish on an embedded Postgres of their own.")
-    options.add_argument("--quick", action="store_true", help="up to 100 thousand chunks; under a minute")
-    options.add_argument("--smoke", action="store_true", help="a thousand chunks, only to see that it works; seconds")
+    options = argparse.ArgumentParser(description="Measure the path of chunks on an embedded Postgres of its own.")
+    options.add_argument("--quick", action="store_true", help="up to 100 thousand chunks; about a minute")
+    options.add_argument(
+        "--smoke", action="store_true", help="some thousand chunks, only to see that it works; seconds"
+    )
     chosen = options.parse_args()
     scale = SMOKE if chosen.smoke else QUICK if chosen.quick else FULL
     began = time.monotonic()
-    with _server() as url:
-        figures = measure(url, scale)
+    with _server() as (url, root):
+        figures = measure(url, root, scale)
     if not chosen.smoke:
-        report_targets(figures)
+        print("\nTargets")
+        for name, target in TARGETS.items():
+            met = figures[name] <= target
+            print(f"  {'met   ' if met else 'MISSED'}  {name} = {figures[name]:,} (at most {target:,})")
     print(f"\n{time.monotonic() - began:.0f} seconds in all")
     note = "" if scale is FULL else f"growth is {scale.sizes[-1]:,} over {scale.sizes[0]:,} chunks"
     print(json.dumps({**figures, **({"note": note} if note else {})}))
 
 
-def measure(server: str, scale: Scale) -> dict[str, float]:
-    crews = {size: Crew(size) for size in sorted({*scale.claimers, *scale.publishers})}
-    grounds = [Ground(server, size) for size in scale.sizes]
+def measure(server: str, root: str, scale: Scale) -> dict[str, float]:
+    crew = Crew(PROCESSES)
+    grounds = [Ground(server, root, size) for size in scale.sizes]
     for ground in grounds:
         begin = time.monotonic()
         ground.make()
         print(f"{ground.size:>9,} chunks loaded through the triggers in {time.monotonic() - begin:.1f} s")
     small, large = grounds[0], grounds[-1]
 
-    _line("\nNothing to do (ms)", "claim_next", "runnable")
-    look(large, "report", scale, "nothing was ever runnable")
+    _line("\nNothing to do (ms)", "claim_next")
+    with Ledger(large.url) as ledger:
+        idle = median_milliseconds(lambda: claim_next(ledger, "report"), scale.looks)
+    _line(f"{large.size:>9,} chunks, none of them for this job", f"{idle:.2f}")
 
-    _line("\nGrowth: time for a chunk", f"{large.size:,}", f"{small.size:,}", "ratio")
-    growth = [grow(crews[1], small, large, batch, scale) for batch in (1, BATCH)]
+    figures: dict[str, float] = {}
+    comparisons: tuple[tuple[str, Kind, Kind], ...] = (
+        ("Request, claim, publish", "path", "bare"),
+        ("claim_next", "next", "bare_next"),
+    )
+    for title, ours, bare in comparisons:
+        _line(f"\n{title} (chunks/s, {PROCESSES} processes)", "ours", "bare", "time")
+        for ground in grounds:
+            for batch, how in ((1, "single"), (BATCH, "batched")):
+                own, other = _alternate(crew, scale, batch, ((ground, ours), (ground, bare)))
+                ratio = median_ratio(own, other)
+                what = f"{ground.size:>9,} chunks, {'one at a time' if batch == 1 else f'in batches of {batch}'}"
+                _line(what, f"{median_rate(own):,.0f}", f"{median_rate(other):,.0f}", f"{ratio:.2f}")
+                figures[f"{ours}_{how}_over_bare"] = round(ratio, 2)
+                figures[f"{ours}_{how}_per_s"] = round(median_rate(own))
 
-    _line("\nClaims (chunks/s)", "ours", "bare", "time")
-    for ground in grounds:
-        single, batched = (
-            [compare(crews[one], ground, batch, scale) for one in scale.claimers] for batch in (1, BATCH)
-        )
-    worst = f"one at a time {max(one.ratio for one in single):.2f}, in batches {max(one.ratio for one in batched):.2f}"
-    print(f"Worst ratio at {large.size:,} chunks: {worst}. The JSON has the ratios of {CLAIMERS_IN_JSON} claimers.")
-
-    _line(f"\nPublish in batches of {BATCH}, no files (chunks/s)", "with consumer", "at the end")
-    large.tidy_up()
-    published = [publish(crews[publishers], large, scale) for publishers in scale.publishers]
-
-    _line("\nNothing to do (ms)", "claim_next", "runnable")
-    take_all(large)
-    look(large, "clean", scale, "every chunk is taken")
-    return {
-        "single_per_s": round(max(one.ours for one in single)),
-        "batched_per_s": round(max(one.ours for one in batched)),
-        "single_over_bare": _in_json(single),
-        "batched_over_bare": _in_json(batched),
-        "growth_1m_over_10k": round(max(growth), 2),
-        "publish_per_s": round(max(with_consumer for with_consumer, _ in published)),
-        "publish_at_the_end_per_s": round(max(at_the_end for _, at_the_end in published)),
-    }
+    _line("\nGrowth: time for a chunk (us)", f"{large.size:,}", f"{small.size:,}", "ratio")
+    growth = []
+    for batch in (1, BATCH):
+        at_large, at_small = _alternate(crew, scale, batch, ((large, "path"), (small, "path")))
+        growth.append(median_ratio(at_large, at_small))
+        times = (f"{1e6 / median_rate(rounds):,.0f}" for rounds in (at_large, at_small))
+        _line(f"in batches of {batch}", *times, f"{growth[-1]:.2f}")
+    return {**figures, "growth_1m_over_10k": round(max(growth), 2), "nothing_to_do_ms": round(idle, 2)}
 
 
-def compare(crew: Crew, ground: Ground, batch: int, scale: Scale) -> Comparison:
-    ours: list[Round] = []
-    bare: list[Round] = []
-    calls = scale.calls(batch, crew)
+def _alternate(
+    crew: Crew, scale: Scale, batch: int, sides: Sequence[tuple[Ground, Kind]]
+) -> tuple[list[Round], list[Round]]:
+    """Rounds of both sides in turn."""
+    calls = (scale.singles if batch == 1 else scale.batches) // crew.size
+    rounds: tuple[list[Round], list[Round]] = ([], [])
     for _ in range(scale.rounds):
-        ground.spend(crew, batch, calls)
-        ours.append(crew.do(Work(kind="claim", url=ground.url, batch=batch, calls=calls)))
-        bare.append(crew.do(Work(kind="bare", url=ground.url, batch=batch, calls=calls)))
-    ratio = median_ratio(ours, bare)
-    found = Comparison(claimers=crew.size, ours=median_rate(ours), bare=median_rate(bare), ratio=ratio)
-    how = "one at a time" if batch == 1 else f"in batches of {batch}"
-    what = f"{ground.size:>9,} chunks, {how}, {crew.size} claimers"
-    _line(what, f"{found.ours:,.0f}", f"{found.bare:,.0f}", f"{found.ratio:.2f}")
-    return found
-
-
-def grow(crew: Crew, small: Ground, large: Ground, batch: int, scale: Scale) -> float:
-    at_large: list[Round] = []
-    at_small: list[Round] = []
-    calls = scale.calls(batch, crew)
-    for _ in range(scale.rounds):
-        for ground, rounds in ((large, at_large), (small, at_small)):
-            ground.spend(crew, batch, calls)
-            rounds.append(crew.do(Work(kind="claim", url=ground.url, batch=batch, calls=calls)))
-            # What was claimed lies dead at the head of a queue until it is vacuumed; the bare one shall be worn alike.
-            crew.do(Work(kind="bare", url=ground.url, batch=batch, calls=calls))
-    ratio = median_ratio(at_large, at_small)
-    times = (f"{1e6 / median_rate(rounds):,.0f} us" for rounds in (at_large, at_small))
-    _line(f"claims of {batch}, {crew.size} claimer", *times, f"{ratio:.2f}")
-    return ratio
-
-
-def publish(crew: Crew, ground: Ground, scale: Scale) -> tuple[float, float]:
-    """First versions: with a consumer, which whoever publishes a chunk makes runnable, with its answers; and at the end
-    of the line, where nobody consumes. The chunks of the first go on to the second."""
-    with_consumer: list[Round] = []
-    at_the_end: list[Round] = []
-    calls = scale.publications // crew.size
-    for _ in range(scale.rounds):
-        ground.spend(crew, BATCH, calls)
-        for jobid, rounds in (("clean", with_consumer), ("report", at_the_end)):
-            rounds.append(crew.do(Work(kind="publish", url=ground.url, batch=BATCH, calls=calls, jobid=jobid)))
-    rates = median_rate(with_consumer), median_rate(at_the_end)
-    _line(f"{ground.size:>9,} chunks, {crew.size} publishers", *(f"{rate:,.0f}" for rate in rates))
-    return rates
-
-
-def look(ground: Ground, jobid: str, scale: Scale, why: str) -> None:
-    with Ledger(ground.url) as ledger:
-        assert claim_next(ledger, jobid) == []
-        claiming = median_milliseconds(lambda: claim_next(ledger, jobid), scale.looks)
-        asking = median_milliseconds(lambda: runnable(ledger, jobid, BATCH), scale.looks)
-    _line(f"{ground.size:>9,} chunks, {why}", f"{claiming:.2f}", f"{asking:.2f}")
-
-
-def take_all(ground: Ground) -> None:
-    """Leave nothing runnable, as when every chunk is claimed, without waiting for that."""
-    with psycopg.connect(ground.url, autocommit=True) as connection:
-        connection.execute("delete from dataflow.runnable where jobid = 'clean'")
-        connection.execute("vacuum (analyze) dataflow.runnable")
-
-
-def report_targets(figures: dict[str, float]) -> None:
-    print("\nTargets")
-    for name, (sign, target) in TARGETS.items():
-        met = figures[name] >= target if sign == ">=" else figures[name] <= target
-        print(f"  {'met   ' if met else 'MISSED'}  {name} = {figures[name]:,} ({sign} {target:,})")
-
-
-def _in_json(compared: list[Comparison]) -> float:
-    (ratio,) = (one.ratio for one in compared if one.claimers == CLAIMERS_IN_JSON)
-    return round(ratio, 2)
+        for (ground, kind), measured in zip(sides, rounds, strict=True):
+            measured.append(crew.do(ground.works(kind, crew, batch, calls)))
+    return rounds
 
 
 def _line(what: str, *figures: str) -> None:
-    print(f"{what:<62}" + "".join(f"{one:>13}" for one in figures), flush=True)
+    print(f"{what:<62}" + "".join(f"{figure:>13}" for figure in figures), flush=True)
 
 
 @contextmanager
-def _server() -> Iterator[str]:
+def _server() -> Iterator[tuple[str, str]]:
+    """A server, and a root with the files of the chunks."""
     with tempfile.TemporaryDirectory(prefix="odf-bench-") as home:
-        embedded = EmbeddedPostgres(Path(home))
+        for number in range(FOLDERS):
+            for name in ("raw", "tidy"):
+                folder = Path(home, "warehouse", name, str(number))
+                folder.mkdir(parents=True)
+                (folder / FILE.path).write_bytes(b"x" * FILE.size)
+        embedded = EmbeddedPostgres(Path(home, "odf"))
         try:
-            yield embedded.start()
+            yield embedded.start(), str(Path(home, "warehouse"))
         finally:
             embedded.stop()
 

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from typing import Literal, TypeAlias, assert_never
 
 import psycopg
+from psycopg.types.json import Jsonb
 
 from opendataflow_dagster.ledger.database import Ledger
-from opendataflow_dagster.model.claim import Claim
-from opendataflow_dagster.model.manifest import NewManifest
-from opendataflow_dagster.protocol.claim import claim_next
+from opendataflow_dagster.model.ids import DatasetId, JobId
+from opendataflow_dagster.model.job import Input, Job
+from opendataflow_dagster.model.manifest import File, NewManifest
+from opendataflow_dagster.protocol.claim import claim_many, claim_next
 from opendataflow_dagster.protocol.publish import StagedClaim, publish_many
+from opendataflow_dagster.protocol.request import request
 
-# What any queue over one table does, and nothing else: the same chunks, and a claim of the next ones. The limit is a
-# literal, because a plan for an unknown limit may read the whole table, and that would flatter us.
+# What any queue over one table does, and nothing else: claim the next chunks, then store what was made of them. The
+# limit is a literal, because a plan for an unknown limit may read the whole table, and that would flatter us.
 BARE_CLAIM = """
 update bare.chunk c set status = 'RUNNING', claim_id = nextval('bare.claim_id'),
        lease_until = now() + interval '10 minutes', attempt = c.attempt + 1
@@ -29,24 +33,43 @@ update bare.chunk c set status = 'RUNNING', claim_id = nextval('bare.claim_id'),
  where c.datasetid = n.datasetid and c.jobid = n.jobid and c.dataid = n.dataid
 returning c.dataid, c.claim_id, c.attempt, c.lease_until
 """
+BARE_PUBLISH = """
+with made as (
+    insert into bare.manifest (datasetid, dataid, version, claim_id, location, files, row_count, content_digest)
+    select 'tidy', n.dataid, 1, n.claim_id, n.location, n.files, 1000, n.location
+      from unnest(%s::text[], %s::bigint[], %s::text[], %s::jsonb[]) as n(dataid, claim_id, location, files)
+    returning dataid, claim_id, manifest_id
+)
+update bare.chunk c set status = 'DONE', claim_id = null, lease_until = null, manifest_id = m.manifest_id
+  from made m
+ where c.datasetid = 'tidy' and c.jobid = 'clean' and c.dataid = m.dataid and c.claim_id = m.claim_id
+returning c.dataid, c.manifest_id
+"""
+CLEAN = Job(jobid=JobId("clean"), inputs=(Input(datasetid=DatasetId("raw")),), outputs=(DatasetId("tidy"),))
+#: So many folders hold the files of all chunks: a million folders would measure the disk.
+FOLDERS = 1000
+FILE = File(path="part-0", size=4)
 
 _SPAWN = get_context("spawn")
 _PATIENCE_SECONDS = 300
 
-Kind: TypeAlias = Literal["claim", "bare", "publish"]
-#: One call of a verb; how many chunks it was for.
+#: path: request, claim by name, publish, as a run does. bare: claim and publish in plain SQL. next: claim_next alone;
+#: bare_next: its plain counterpart.
+Kind: TypeAlias = Literal["path", "bare", "next", "bare_next"]
+#: One call; how many chunks it was for.
 Call: TypeAlias = Callable[[], int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """For each process: so many calls, each for a batch of chunks."""
+    """For each process: so many calls, each for a batch of chunks, by name from the first on."""
 
     kind: Kind
     url: str
+    root: str
     batch: int
     calls: int
-    jobid: str = "clean"
+    first: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,13 +82,13 @@ class Round:
         return self.chunks / self.seconds
 
 
-def median_rate(rounds: list[Round]) -> float:
-    return statistics.median(one.per_second for one in rounds)
+def median_rate(rounds: Sequence[Round]) -> float:
+    return statistics.median(measured.per_second for measured in rounds)
 
 
-def median_ratio(ours: list[Round], theirs: list[Round]) -> float:
+def median_ratio(ours: Sequence[Round], theirs: Sequence[Round]) -> float:
     """Time for a chunk, ours over theirs, round by round: the machine's noise hits neighbours alike."""
-    return statistics.median(other.per_second / one.per_second for one, other in zip(ours, theirs, strict=True))
+    return statistics.median(bare.per_second / own.per_second for own, bare in zip(ours, theirs, strict=True))
 
 
 def median_milliseconds(call: Callable[[], object], times: int) -> float:
@@ -76,6 +99,14 @@ def _seconds(call: Callable[[], object]) -> float:
     begin = time.perf_counter()
     call()
     return time.perf_counter() - begin
+
+
+def dataid(number: int) -> str:
+    return f"{number:07d}"
+
+
+def folder(root: str, datasetid: str, name: str) -> str:
+    return f"{root}/{datasetid}/{int(name) % FOLDERS}"
 
 
 class Crew:
@@ -91,15 +122,16 @@ class Crew:
             there.close()  # so that we hear when it dies
             self._pipes.append(here)
 
-    def do(self, work: Work) -> Round:
-        for pipe in self._pipes:
+    def do(self, works: Sequence[Work]) -> Round:
+        """One work for each process."""
+        for pipe, work in zip(self._pipes, works, strict=True):
             pipe.send(work)
         told: list[tuple[float, float, int]] = [pipe.recv() for pipe in self._pipes]
         # The clock is the machine's, one for all processes.
         seconds = max(end for _, end, _ in told) - min(begin for begin, _, _ in told)
         chunks = sum(count for _, _, count in told)
-        if chunks != self.size * work.calls * work.batch:
-            raise RuntimeError(f"{work.kind} got {chunks} chunks where more were left; the figures would be wrong")
+        if chunks != sum(work.calls * work.batch for work in works):
+            raise RuntimeError(f"{works[0].kind} got {chunks} chunks where more were left; the figures would be wrong")
         return Round(chunks=chunks, seconds=seconds)
 
 
@@ -118,32 +150,30 @@ def _member(pipe: Connection, barrier: Barrier) -> None:
 
 
 class _Hand:
-    """Connects, plans and claims ahead what the calls need, so that they alone are timed."""
+    """Connects and warms up before the calls, so that they alone are timed. The first call of a work warms up."""
 
     def __init__(self) -> None:
         self._ledgers: dict[str, Ledger] = {}
         self._bare: dict[str, psycopg.Connection] = {}
-        self._warm: set[tuple[str, str, str, int]] = set()
 
     def ready(self, work: Work) -> list[Call]:
-        key = (work.kind, work.url, work.jobid, work.batch)
-        if key not in self._warm:
-            self._warm.add(key)
-            self._calls(work, 1)[0]()
-        return self._calls(work, work.calls)
+        first, *rest = [self._call(work, number) for number in range(work.calls + 1)]
+        first()
+        return rest
 
-    def _calls(self, work: Work, count: int) -> list[Call]:
+    def _call(self, work: Work, number: int) -> Call:
         match work.kind:
             case "bare":
-                bare = self._bare_connection(work.url)
-                statement = BARE_CLAIM.format(batch=work.batch).encode()
-                return [lambda: len(bare.execute(statement, prepare=True).fetchall())] * count
-            case "claim":
-                ledger = self._ledger(work.url)
-                return [lambda: len(claim_next(ledger, work.jobid, work.batch))] * count
-            case "publish":
-                ledger = self._ledger(work.url)
-                return [_publication(ledger, claim_next(ledger, work.jobid, work.batch)) for _ in range(count)]
+                return lambda: _bare(self._bare_connection(work.url), work)
+            case "bare_next":
+                return lambda: len(_bare_claim(self._bare_connection(work.url), work))
+            case "next":
+                return lambda: len(claim_next(self._ledger(work.url), "clean", work.batch))
+            case "path":
+                begin = work.first + number * work.batch
+                return lambda: _path(
+                    self._ledger(work.url), work, [dataid(begin + place) for place in range(work.batch)]
+                )
             case _:
                 assert_never(work.kind)
 
@@ -160,15 +190,38 @@ class _Hand:
         return self._bare[url]
 
 
-def _publication(ledger: Ledger, claims: list[Claim]) -> Call:
-    made = [StagedClaim(claim=one, manifests=dict.fromkeys(one.outputs, _manifest(one))) for one in claims]
-    return lambda: len(publish_many(ledger, made).versions)
+def _path(ledger: Ledger, work: Work, dataids: list[str]) -> int:
+    """What a run of Dagster does with a portion of its chunks."""
+    request(ledger, CLEAN, dataids, by="bench", requested=datetime.now(UTC))
+    claims = claim_many(ledger, "clean", dataids).claims
+    staged = [
+        StagedClaim(
+            claim=claim,
+            manifests={
+                DatasetId("tidy"): NewManifest(
+                    location=folder(work.root, "tidy", claim.dataid),
+                    files=(FILE,),
+                    row_count=1000,
+                    content_digest=f"claim {claim.claim_id}",
+                )
+            },
+        )
+        for claim in claims
+    ]
+    return len(publish_many(ledger, staged).versions)
 
 
-def _manifest(claim: Claim) -> NewManifest:
-    """Without files: the ledger is measured, not the disk."""
-    return NewManifest(
-        location=f"/warehouse/{claim.outputs[0]}/{claim.dataid}/{claim.claim_id}",
-        row_count=1000,
-        content_digest=f"{claim.outputs[0]} of claim {claim.claim_id}",
+def _bare_claim(connection: psycopg.Connection, work: Work) -> list[tuple[str, int]]:
+    rows = connection.execute(BARE_CLAIM.format(batch=work.batch).encode(), prepare=True).fetchall()
+    return [(row[0], row[1]) for row in rows]
+
+
+def _bare(connection: psycopg.Connection, work: Work) -> int:
+    claims = _bare_claim(connection, work)
+    parameters = (
+        [name for name, _ in claims],
+        [claim_id for _, claim_id in claims],
+        [folder(work.root, "tidy", name) for name, _ in claims],
+        [Jsonb([{"path": FILE.path, "size": FILE.size, "digest": None}]) for _ in claims],
     )
+    return len(connection.execute(BARE_PUBLISH, parameters, prepare=True).fetchall())

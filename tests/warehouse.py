@@ -1,4 +1,4 @@
-"""What the tests of the warehouse build with: real writes, and manifests as the ledger gives them back."""
+"""Helpers of the warehouse tests: real writes, and manifests as the ledger returns them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def staged(
     schema: StructType | None = None,
     previous_rows: int | None = None,
 ) -> NewManifest:
-    """Under a new claim, and validated."""
+    """Staged under a new claim, and validated."""
     claim_id = ClaimId(next(claims))
     written = stage(frame, root=str(root), dataid=DataId(dataid), claim_id=claim_id, checks=checks, schema=schema)
     return validate(written, previous_rows)

@@ -36,7 +36,7 @@ from tests.warehouse import rows, staged, version
 
 
 def sql_chunk(spark: SparkSession, dataid: str, read: ReadForeign) -> DataFrame:
-    """The chunk of a DataSet from SQL, as a run computes it."""
+    """A chunk of a SQL DataSet, computed as in a run."""
     declared = sql_dataset("select id, :dataid as day, current_timezone() as zone from raw", "made")
     raw = InputVersion(datasetid=DatasetId("raw"), dataid=DataId(dataid), manifest_id=None, version=None)
     claim = Claim(
@@ -58,7 +58,7 @@ def sql_chunk(spark: SparkSession, dataid: str, read: ReadForeign) -> DataFrame:
 
 
 def interrupted_sql(spark: SparkSession, root: Path) -> str:
-    """What a chunk from SQL says that is interrupted by its tag while it is computed."""
+    """The error of a SQL chunk that is interrupted by its tag during the computation."""
     root.mkdir()
 
     @udf("long")
@@ -77,43 +77,43 @@ def interrupted_sql(spark: SparkSession, root: Path) -> str:
             return str(error)
 
     with ThreadPoolExecutor() as pool:
-        said = pool.submit(compute)
+        future = pool.submit(compute)
         _wait_for(root / "begun")
         interrupt(spark, "run-1")
         try:
-            return said.result(timeout=60)
+            return future.result(timeout=60)
         finally:
             (root / "go").touch()
 
 
 def through_connect(root: Path) -> dict[str, object]:
-    """Everything that the warehouse does, through a server."""
+    """Everything that the warehouse does, through a Connect server."""
     spark = session()
     frame = spark.range(10).selectExpr("id", "id % 3 as k", "map('a', id) as m")
     made = staged(frame, root, "d:1", [unique("id"), unique("k"), between("id", 0, 8), not_null("k")])
     empty = staged(frame.where("id < 0"), root, "d:2")
     name = refresh(spark, DatasetId("set"), [version(made, "d:1"), version(empty, "d:2")])
-    said = []
+    errors = []
     for broken in (frame.selectExpr("1 / id as a"), frame.selectExpr("id as a", "id as A")):
         try:
             staged(broken, root)
         except OpenDataFlowError as error:
-            said.append(f"{type(error).__name__}: {error}")
+            errors.append(f"{type(error).__name__}: {error}")
     try:
         staged(frame, root, checks=[between("k", "a", "b"), not_null("nosuch")])
     except InvalidDefinition as error:
-        said.append(f"{type(error).__name__}: {error}")
+        errors.append(f"{type(error).__name__}: {error}")
     return {
         "session": type(spark).__module__,
         "same": session() is spark,
         "rows": made.row_count,
         "digest": made.content_digest,
-        "checks": {one.name: [one.passed, one.detail] for one in made.checks},
+        "checks": {result.name: [result.passed, result.detail] for result in made.checks},
         "read": rows(read(spark, [version(made, "d:1"), version(empty, "d:2")]).select("id", "k")),
         "empty": [empty.row_count, read(spark, [version(empty)]).count()],
         "none": read(spark, [], frame.schema).count(),
         "table": rows(spark.sql(f"select count(*), max(dataid) from {name}")),
-        "said": said,
+        "errors": errors,
         "zone": spark.conf.get("spark.sql.session.timeZone"),
         "sql": rows(sql_chunk(spark, "d:1", lambda session, dataid: session.range(2))),
         "interrupted": interrupted_sql(spark, root / "interrupted"),
@@ -121,7 +121,7 @@ def through_connect(root: Path) -> dict[str, object]:
 
 
 def without_its_server(root: Path) -> dict[str, object]:
-    """The server is killed by the test as soon as this process says that it has a session."""
+    """The test kills the server as soon as this process has a session."""
     spark = session()
     frame = spark.range(3)
     (root / "connected").touch()
@@ -130,7 +130,7 @@ def without_its_server(root: Path) -> dict[str, object]:
     try:
         session()
     except OpenDataFlowError as error:
-        found["said"] = f"{type(error).__name__}: {error}"
+        found["error"] = f"{type(error).__name__}: {error}"
     found["frame"] = str(type(frame).__module__)
     return found
 
@@ -147,7 +147,7 @@ def survives_its_driver(root: Path) -> dict[str, object]:
     try:
         staged(frame, root, "cut off")
     except OpenDataFlowError as error:
-        found["said"] = f"{type(error).__name__}: {error}"
+        found["error"] = f"{type(error).__name__}: {error}"
         found["retryable"] = error.retryable
     again = session()
     made = staged(again.range(3), root, "after")
@@ -158,7 +158,7 @@ def survives_its_driver(root: Path) -> dict[str, object]:
 
 
 def on_a_cluster(root: Path) -> dict[str, object]:
-    """Each task says that it has begun, and goes on when the test says so."""
+    """Each task reports that it has started, and waits for the test."""
     spark = session()
     marks = root / "marks"
     marks.mkdir()
@@ -205,5 +205,5 @@ if __name__ == "__main__":
         traceback.print_exc(file=sys.stdout)
         code = 1
     sys.stdout.flush()
-    # Whatever Spark would still say to a server that is gone, nobody waits for it.
+    # Do not wait for what Spark would still send to a dead server.
     os._exit(code)

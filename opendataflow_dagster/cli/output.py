@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 
 import click
 
+from opendataflow_dagster.model.verdict import Verdict
+
 #: Text, or text with a style.
 Cell: TypeAlias = "str | tuple[str, str]"
 
@@ -49,6 +51,10 @@ def print_result(json_wanted: bool, value: object, text: str) -> None:
 
 def jsonable(value: object) -> Any:
     """Dataclasses as objects, times as ISO 8601 in UTC, durations in seconds."""
+    if isinstance(value, Verdict):
+        # Sentences, not the problems that they are made from.
+        names = ("jobid", "dataid", "answers", "inputs", "asked", "claim_id")
+        return {name: jsonable(getattr(value, name)) for name in names}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
     match value:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 from ..ledger import runs
 from ..ledger.database import Ledger
 from ..ledger.runs import JobRun, LatestRun
-from ..model.ids import JobId, RunId, job_id
+from ..model.ids import job_id
 from ..protocol.gate import require_job
 
 #: A run breaches its SLA when it takes longer than the 95th percentile of the earlier runs, times this.
@@ -18,17 +18,9 @@ _ENOUGH_RUNS = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SlaCheck:
+class SlaCheck(LatestRun):
     """The newest run of a Job against its limit."""
 
-    jobid: JobId
-    run_id: RunId
-    duration: timedelta
-    running: bool
-    #: Earlier runs that ended well; at most 25.
-    finished: int
-    p95: timedelta | None
-    longest: timedelta | None
     #: None: too few finished runs to judge.
     limit: timedelta | None
     breached: bool
@@ -60,21 +52,9 @@ def check_slas(ledger: Ledger) -> list[SlaCheck]:
 
 def check_sla(run: LatestRun) -> SlaCheck:
     limit = run.p95 * _MARGIN if run.p95 is not None and run.finished >= _ENOUGH_RUNS else None
-    return SlaCheck(
-        jobid=run.jobid,
-        run_id=run.run_id,
-        duration=run.duration,
-        running=run.running,
-        finished=run.finished,
-        p95=run.p95,
-        longest=run.longest,
-        limit=limit,
-        breached=limit is not None and run.duration > limit,
-        rule=f"no limit: {run.finished} finished runs before it, at least {_ENOUGH_RUNS} are needed"
-        if limit is None
-        else f"{_MARGIN} x the 95th percentile of the last {run.finished} finished runs ({_rounded(run.p95)})",
-    )
-
-
-def _rounded(span: timedelta | None) -> str:
-    return f"{span.total_seconds():,.1f} s" if span is not None else "-"
+    if run.p95 is None or limit is None:
+        rule = f"no limit: {run.finished} finished runs before it, at least {_ENOUGH_RUNS} are needed"
+    else:
+        p95 = f"{run.p95.total_seconds():,.1f} s"
+        rule = f"{_MARGIN} x the 95th percentile of the last {run.finished} finished runs ({p95})"
+    return SlaCheck(**asdict(run), limit=limit, breached=limit is not None and run.duration > limit, rule=rule)

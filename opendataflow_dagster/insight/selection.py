@@ -12,6 +12,7 @@ from ..ledger.database import Ledger, Transaction
 from ..model.errors import InvalidInput, UnknownName
 from ..model.ids import ChunkKey, DataId, DatasetId, data_id, dataset_id, job_id
 from ..model.ranges import DataIdRange, parse_range
+from ..model.text import listing
 
 _ALL = 2**31 - 1
 
@@ -41,7 +42,7 @@ def select_chunks(ledger: Ledger, selection: Selection, *, count: int = _ALL) ->
         chunks = _matching(transaction, datasets, names, ranges, selection, count)
     if not selection.filters and count == _ALL and (missing := set(names) - {chunk.dataid for chunk in chunks}):
         raise UnknownName(
-            f"{' and '.join(datasets)}: there is no chunk {', '.join(sorted(missing)[:3])}; "
+            f"{' and '.join(datasets)}: there is no chunk {listing(sorted(missing))}; "
             f"list the chunks with: odf chunks {datasets[0]} --list"
         )
     return chunks

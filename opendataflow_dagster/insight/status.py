@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import asdict, dataclass
+from datetime import timedelta
 
 from ..ledger import overview, steering
 from ..ledger.database import Ledger
 from ..ledger.overview import DatasetCounts, RunnableCounts, RunningChunk
 from ..ledger.steering import JobControl
-from ..model.ids import DatasetId, JobId
+from ..model.ids import JobId
 from ..model.status import Status
 
 _UNFINISHED = (Status.PENDING, Status.RESUBMIT, Status.RUNNING)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DatasetStatus:
-    datasetid: DatasetId
-    #: The producing Job; None for an external DataSet.
-    jobid: JobId | None
-    #: Chunks by status, including words that only a foreign client knows.
-    counts: Mapping[str, int]
-    #: Last change of the chunk that has waited the longest.
-    oldest_waiting: datetime | None
+class DatasetStatus(DatasetCounts):
     #: Chunks of its producing Job that can run now, and chunks that are refused.
     runnable: int
     blocked: int
@@ -72,10 +65,7 @@ def _dataset(counts: DatasetCounts, runnable: Mapping[JobId, RunnableCounts], pa
     of_producer = runnable.get(counts.jobid, RunnableCounts()) if counts.jobid is not None else RunnableCounts()
     unfinished = sum(counts.counts.get(word, 0) for word in _UNFINISHED)
     return DatasetStatus(
-        datasetid=counts.datasetid,
-        jobid=counts.jobid,
-        counts=counts.counts,
-        oldest_waiting=counts.oldest_waiting,
+        **asdict(counts),
         runnable=of_producer.runnable,
         blocked=of_producer.blocked,
         pace=pace,

@@ -72,16 +72,6 @@ def require(transaction: Transaction, keys: Sequence[ChunkKey]) -> None:
         raise UnknownName(f"there is no chunk {names}{more}; correct the name, or register the job that produces it")
 
 
-def changed(transaction: Transaction, statement: str, keys: Sequence[ChunkKey], **parameters: object) -> list[ChunkKey]:
-    found = transaction.rows(statement, **rows.chunks(keys), **parameters)
-    return sorted({_key(row) for row in found})
-
-
-def expire(transaction: Transaction) -> list[tuple[ChunkKey, str]]:
-    """The chunks whose lease ran out, each with the status that it got."""
-    return [(_key(row), row["status"]) for row in transaction.rows("heal_expired")]
-
-
 def downstream(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[ChunkKey]:
     return [_key(row) for row in transaction.rows("downstream", **rows.chunks(keys))]
 

@@ -36,6 +36,7 @@ class LatestRun:
     run_id: RunId
     duration: timedelta
     running: bool
+    #: How many such earlier runs there are.
     finished: int
     p95: timedelta | None
     longest: timedelta | None

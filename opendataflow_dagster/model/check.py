@@ -75,7 +75,7 @@ def refuse_unknown_columns(
     check: Check, names: Collection[str], whose: str, is_case_sensitive: Callable[[], bool] = lambda: False
 ) -> None:
     """Spark ignores case unless the session has spark.sql.caseSensitive; only a name that differs asks for it."""
-    unknown = [column for column in check.columns if column not in names]
+    unknown = [column for column in dict.fromkeys((*check.columns, *check.group_by)) if column not in names]
     if unknown and not is_case_sensitive():
         in_lower_case = {name.lower() for name in names}
         unknown = [column for column in unknown if column.lower() not in in_lower_case]

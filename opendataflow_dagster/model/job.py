@@ -105,13 +105,15 @@ class Policy:
         if self.lease <= timedelta(0):
             raise InvalidDefinition(f"a lease of {self.lease} expires at once; make it positive")
         if self.lease > LONGEST:
-            raise InvalidDefinition(f"a lease of {self.lease} is too long; use at most {LONGEST.days} days")
+            raise InvalidDefinition(f"a lease of {self.lease} is too long; make it at most {LONGEST.days} days")
         if not 1 <= self.max_attempts <= 1_000_000:
             raise InvalidDefinition(f"max_attempts is {self.max_attempts}; use 1 to 1,000,000")
         if self.retry_delay < timedelta(0):
             raise InvalidDefinition(f"a retry_delay of {self.retry_delay} is negative; use 0 or more")
         if self.retry_delay > LONGEST:
-            raise InvalidDefinition(f"a retry_delay of {self.retry_delay} is too long; use at most {LONGEST.days} days")
+            raise InvalidDefinition(
+                f"a retry_delay of {self.retry_delay} is too long; make it at most {LONGEST.days} days"
+            )
 
 
 #: The names of all settings of a policy.

@@ -23,7 +23,7 @@ class Retention:
     def __post_init__(self) -> None:
         if self.versions is not None and self.versions < 1:
             raise InvalidDefinition(
-                f"a retention of {self.versions} versions would remove the current one; keep at least 1"
+                f"a retention of {self.versions} versions would remove the current one; keep 1 or more"
             )
         for name, span in (("time", self.time), ("failed", self.failed), ("grace", self.grace)):
             if span is not None and span < timedelta(0):

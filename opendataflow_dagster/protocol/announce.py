@@ -9,6 +9,7 @@ from ..ledger.database import Ledger
 from ..model.errors import InvalidInput, UnknownName
 from ..model.ids import ChunkKey, DataId, data_id, dataset_id, job_id
 from ..model.manifest import NewManifest
+from ..model.text import listing
 from .publish import refuse_misplaced
 
 
@@ -29,8 +30,7 @@ def announce(
     versions = dict(manifests or {})
     if unannounced := sorted(set(versions) - set(names)):
         raise InvalidInput(
-            f"{dataset}: manifests are given for {', '.join(unannounced[:3])}, which is not announced; "
-            f"announce it as well"
+            f"{dataset}: manifests are given for {listing(unannounced)}, which is not announced; announce it as well"
         )
     for dataid, manifest in versions.items():
         refuse_misplaced(ChunkKey(datasetid=dataset, dataid=dataid), manifest)

@@ -16,6 +16,7 @@ from time import monotonic
 from ..ledger import claims, registry
 from ..ledger.claims import Candidate
 from ..ledger.database import Ledger
+from ..ledger.retry import PATIENCE_SECONDS
 from ..model.claim import Claim
 from ..model.errors import InvalidInput, LedgerConflict, NoGo, OpenDataFlowError, StaleAnswers
 from ..model.ids import DataId, JobId, RunId, data_id, job_id
@@ -23,8 +24,6 @@ from ..model.verdict import InputVersion, Verdict
 from .gate import look_at_files, require_job, unknown_job
 from .release import abandon
 
-# How long a claim retries after it gave way to another transaction or found a chunk changed.
-_PATIENCE_SECONDS = 30.0
 # A claim that lost its candidates to others tries more of them, up to this many.
 _MOST_CANDIDATES = 1000
 
@@ -44,7 +43,7 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
     if count < 1:
         raise InvalidInput(f"cannot claim {count} chunks; ask for at least one")
     job, wanted, opened_days = job_id(jobid), min(count, _MOST_CANDIDATES), False
-    candidate_count, until = wanted, monotonic() + _PATIENCE_SECONDS
+    candidate_count, until = wanted, monotonic() + PATIENCE_SECONDS
     while True:
         try:
             with ledger.statement() as statement:
@@ -83,7 +82,7 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
     claimed: list[Claim] = []
     refused: list[Verdict] = []
     at_limit = False
-    until = monotonic() + _PATIENCE_SECONDS
+    until = monotonic() + PATIENCE_SECONDS
     try:
         while waiting:
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ledger.chunks import changed, expire
+from ..ledger import healing
 from ..ledger.claims import open_days
 from ..ledger.database import Ledger
 from ..model.ids import ChunkKey
@@ -39,27 +39,26 @@ class Healed:
 
 
 def heal(ledger: Ledger, *, rebuild: bool = False, asked_by: str = "") -> Healed:
-    """Each part is a transaction of its own. `rebuild` also makes the derived rows anew; claims wait meanwhile.
+    """Each part is a transaction of its own. `rebuild` also restores the derived rows; claims wait for it.
 
-    Its changes have reasons of their own; `asked_by` is the person who wanted it now, and why.
+    Its changes have reasons of their own; `asked_by` is the person who asked for it, and why.
     """
     person = f", asked by {asked_by}" if asked_by else ""
     with ledger.transaction(actor=f"heal{person}") as transaction:
-        expired = expire(transaction)
+        expired = healing.release_expired(transaction)
     with ledger.transaction(actor=f"heal: retry policy{person}") as transaction:
-        retried = changed(transaction, "heal_retries", ())
+        retried = healing.retry_failed(transaction)
     with ledger.transaction(actor=f"heal: cascade policy{person}") as transaction:
-        cascaded = changed(transaction, "heal_cascade", ())
+        cascaded = healing.resubmit_stale(transaction)
     with ledger.transaction(actor=f"heal{person}") as transaction:
         open_days(transaction)
-        asked_again = transaction.value("heal_blocked")
-        closed_runs = transaction.run("heal_runs")
+        asked_again = healing.ask_again(transaction)
+        closed_runs = healing.close_runs(transaction)
     strays = added = removed = 0
     if rebuild:
         with ledger.transaction(actor=f"heal{person}") as transaction:
-            strays = len(transaction.rows("heal_strays"))
-            rebuilt = transaction.one("rebuild_runnable")
-            added, removed = rebuilt["added"], rebuilt["removed"]
+            strays = healing.remove_strays(transaction)
+            added, removed = healing.rebuild_runnable(transaction)
     return Healed(
         resubmitted=tuple(sorted(key for key, status in expired if status == Status.RESUBMIT)),
         gave_up=tuple(sorted(key for key, status in expired if status == Status.FAILED)),

@@ -41,7 +41,7 @@ def read(
     if not foreign and not manifests and schema is None:
         raise InvalidInput(
             f"{claim.jobid}/{claim.dataid} has no chunk of {datasetid} to read (SKIPPED, or it needs none), "
-            f"and the columns of {datasetid} are unknown; declare its schema"
+            f"and its columns are unknown; declare the schema of {datasetid}"
         )
     if not foreign:
         return parquet.read(spark, manifests, None if manifests else schema)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..ledger import claims as ledger_claims
+from ..ledger import runs
 from ..ledger.database import Ledger
 from ..model.claim import Claim
 from ..model.errors import ClaimLost
@@ -43,7 +44,7 @@ def abandon_run(ledger: Ledger, run_id: RunId, reason: str) -> int:
     """A run is dead: all that it still held is abandoned; how many chunks that were."""
     with ledger.transaction() as transaction:
         released = ledger_claims.release_run(transaction, run_id, _short(reason))
-        transaction.run("end_run", run_id=run_id, outcome="FAILED")
+        runs.end(transaction, run_id, failed=True)
     return released
 
 

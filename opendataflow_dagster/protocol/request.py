@@ -12,6 +12,7 @@ from datetime import datetime
 
 from ..ledger import registry
 from ..ledger.database import Ledger
+from ..ledger.retry import retry_conflicts
 from ..model.ids import DataId, RunId, data_id
 from ..model.job import Job
 from ..model.manifest import Manifest
@@ -37,8 +38,12 @@ def request(
 ) -> Requested:
     """Safe to repeat. `requested` is when a person asked, or None; `run_id` is the run that will make the chunks."""
     chunks = tuple(dict.fromkeys(data_id(dataid) for dataid in dataids))
-    with ledger.statement() as statement:
-        resubmitted, ready = registry.request(
-            statement, job, chunks, by=by, requested=requested, run_id=run_id, reason=reason
-        )
-    return Requested(resubmitted=resubmitted, satisfied=ready)
+
+    def act() -> Requested:
+        with ledger.statement() as statement:
+            resubmitted, ready = registry.request(
+                statement, job, chunks, by=by, requested=requested, run_id=run_id, reason=reason
+            )
+        return Requested(resubmitted=resubmitted, satisfied=ready)
+
+    return retry_conflicts(act)

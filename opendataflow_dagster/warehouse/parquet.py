@@ -45,7 +45,9 @@ def write(
     except Exception as error:  # with Connect, the author's mistakes appear only now
         _fail(error, frame, (), f"{chunk} has no schema")
     if names := repeated(found):
-        raise IncompatibleSchema(f"{chunk} has the columns {', '.join(names)}, which Spark cannot tell apart; rename")
+        raise IncompatibleSchema(
+            f"{chunk} has the columns {', '.join(names)}, which Spark cannot tell apart; rename them"
+        )
     if schema is not None:
         frame = _as_declared(frame, schema, chunk)
         checks = (*checks, *_declared_not_null(frame, schema, checks))

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 
 from ..model.manifest import File
 
 
 def misplaced(location: str, files: Iterable[File]) -> str | None:
-    """What is wrong, or None. Takes one listing, however many files there are."""
+    """What is wrong, or None."""
     expected = tuple(files)
     if not expected:
         return None
-    from .location import file_system  # slow to import, and many chunks list no files
-
     try:
-        filesystem, root = file_system(location)
-        entries = filesystem.find(root, detail=True)
+        sizes = _listed(location) if "://" in location else _on_disk(location, expected)
     except Exception as error:  # every store has its own errors
         return f"{location} cannot be listed ({type(error).__name__}: {error})"
-    for file in expected:
-        entry = entries.get(f"{root}/{file.path}")
-        if problem := _problem(location, file, entry["size"] if entry else None):
-            return problem
-    return None
+    problems = (_problem(location, file, sizes.get(file.path)) for file in expected)
+    return next((problem for problem in problems if problem), None)
+
+
+def _listed(location: str) -> dict[str, int]:
+    """The size of every file below it, by one listing: a look at each would be a request each."""
+    from .location import file_system  # slow to import
+
+    filesystem, root = file_system(location)
+    entries = filesystem.find(root, detail=True)
+    return {path.removeprefix(f"{root}/"): entry["size"] for path, entry in entries.items()}
+
+
+def _on_disk(location: str, files: Iterable[File]) -> dict[str, int]:
+    sizes = {}
+    for file in files:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            sizes[file.path] = os.stat(f"{location}/{file.path}").st_size  # noqa: PTH116 - half the time of pathlib
+    return sizes
 
 
 def gone(location: str, files: Iterable[File]) -> str | None:

@@ -147,7 +147,7 @@ def test_check_reports_a_missing_root_of_ready_chunks(flow: Flow, code: Registry
     assert (finding.problem, finding.name) == (DriftProblem.NO_LOCATION, "dataset raw")
     gone = replace(code.datasets[0].dataset, location="nosuchscheme://lake/raw")
     moved = replace(code, datasets=(replace(code.datasets[0], dataset=gone), code.datasets[1]))
-    assert "cannot be looked at" in [finding.detail for finding in find_drift(flow.ledger, moved).findings][-1]
+    assert "cannot be reached" in [finding.detail for finding in find_drift(flow.ledger, moved).findings][-1]
 
 
 def test_an_external_dataset_needs_no_root(flow: Flow) -> None:

@@ -304,15 +304,15 @@ EVERY: dict[str, Here | Elsewhere] = {
     **{
         f"secret {verb}": Elsewhere(
             success=f"ledger/test_secrets.py::{success}",
-            error="ledger/test_secrets.py::test_what_cannot_be_done_is_one_sentence_and_its_code",
+            error="ledger/test_secrets.py::test_refusals_are_one_sentence_with_their_exit_code",
             json=f"ledger/test_secrets.py::{success}",
         )
         for verb, success in (
             ("set", "test_a_password_is_set_from_stdin_verified_and_decrypted"),
             ("verify", "test_a_password_is_set_from_stdin_verified_and_decrypted"),
             ("decrypt", "test_a_password_is_set_from_stdin_verified_and_decrypted"),
-            ("encrypt", "test_encrypt_prints_what_the_dataset_can_store_and_upstream_too"),
-            ("rotate", "test_rotate_changes_every_password_in_the_format_it_has_or_none"),
+            ("encrypt", "test_encrypt_prints_a_ciphertext_in_our_format_or_in_upstreams"),
+            ("rotate", "test_rotate_reencrypts_every_password_in_its_own_format_or_none"),
         )
     },
 }

@@ -1,4 +1,4 @@
-"""An upstream installation is upgraded through its own dataflow.properties."""
+"""`dataflow.properties` of an upstream installation leads to its database; its password is in no output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever an operator changes leaves a name and a reason behind: every command that has --reason, a new one, too."""
+"""Every command with --reason records the operator's name and reason; a new command cannot be forgotten here."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.operator import Odf
 
 WHO, WHY = "ada@desk-7", "the disk of node 3 is full"
 
-#: Where a change is recorded, and in which column by whom.
+#: The history tables, each with the column that names the actor.
 HISTORIES = {"chunk_event": "actor", "job_event": "actor", "registry_event": "actor", "version_sweep": "by"}
 
-#: A renewed lease is no change of a chunk: the history has no row for it.
+#: Renewing a lease does not change a chunk, so the history has no row for it.
 NOT_RECORDED = {"job renew"}
 
 
@@ -45,7 +45,7 @@ def produced_twice(flow: Flow) -> str:
 
 def long_ago(flow: Flow) -> str:
     produced_twice(flow)
-    # A manifest is never changed; a clock would be.
+    # Triggers forbid changing a manifest; this stands in for a clock 30 days ahead.
     flow.type("set session_replication_role = replica")
     flow.type("update dataflow.data_manifest set published = published - interval '30 days'")
     return ""
@@ -98,7 +98,7 @@ def code(flow: Flow) -> str:
     return str(path)
 
 
-#: For each command what must be there before, and the words that then change something; {} is what the first gives.
+#: For each command, what prepares the ledger and the arguments that change something; {} is what the first returns.
 SCENES: dict[str, tuple[Callable[[Flow], str], str]] = {
     "announce": (nothing, "weather 1"),
     "apply": (code, "{}"),
@@ -154,11 +154,11 @@ def test_a_change_is_recorded_with_the_operators_name_and_reason(
     assert recorded(flow) == []
     done = Odf(url=flow.url)(*command.split(), *said, "--as", WHO, "--reason", WHY, stdin="hush")
     assert done.exit_code == 0, done.output
-    assert recorded(flow), f"{command} has left nothing that names {WHO} and the reason"
+    assert recorded(flow), f"{command} recorded neither {WHO} nor the reason"
 
 
 def recorded(flow: Flow) -> list[str]:
-    """The histories that name both. A verb may have a name or a reason of its own, and adds them to it."""
+    """The histories that contain both. A verb may add a name or reason of its own."""
     return [
         table
         for table, by in HISTORIES.items()

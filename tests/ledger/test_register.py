@@ -1,4 +1,4 @@
-"""Registering code: what is the same is not written again, and hundreds of Jobs are a few statements."""
+"""Registering code: equal definitions are not written again, and hundreds of Jobs take a few statements."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from opendataflow_dagster.protocol.register import register
 from tests.factories import Flow, job
 
 
-def test_code_that_is_registered_already_is_only_looked_at_and_holds_up_no_claim(flow: Flow) -> None:
-    """Every process of Dagster registers what it loads."""
+def test_registering_unchanged_code_writes_nothing_and_blocks_no_claim(flow: Flow) -> None:
+    """Every Dagster process registers the code it loads."""
     raw = Dataset(datasetid=DatasetId("raw"), partitions=daily("2024-01-01"), owner="ada")
     load = replace(job("load: -> raw", Policy(lease=timedelta(hours=1))), environment={"A": "1", "B": None})
     assert register(flow.ledger, [raw], [load]) == 2
     flow.plan(load, ["2024-01-01"])
-    with psycopg.connect(flow.url) as somebody:
-        # A transaction that holds the tables as a claim does: registering the same does not wait for it.
-        somebody.execute(
+    with psycopg.connect(flow.url) as claimer:
+        # This transaction holds the locks of a claim; registering unchanged code does not wait for it.
+        claimer.execute(
             "lock table dataflow.datastatus, dataflow.job, dataflow.dataset, dataflow.job_policy in row exclusive mode"
         )
         assert register(flow.ledger, [raw], [load]) == 0
     assert len(claim_next(flow.ledger, "load")) == 1
 
 
-def test_only_what_changed_is_counted_and_written(flow: Flow) -> None:
+def test_only_changed_definitions_are_counted_and_written(flow: Flow) -> None:
     raw, load = Dataset(datasetid=DatasetId("raw")), job("load: -> raw")
     clean = job("clean: raw -> tidy")
     tidy = Dataset(datasetid=DatasetId("tidy"))
@@ -45,7 +45,7 @@ def test_only_what_changed_is_counted_and_written(flow: Flow) -> None:
     assert register(flow.ledger, [], [replace(clean, policy=Policy(max_attempts=7))]) == 1
     assert register(flow.ledger, [], [replace(load, environment={"X": None})]) == 1
     assert rows(flow) == {**before, ("job", "load X"): None}
-    # An output moves from one Job to another in one act.
+    # An output can move from one Job to another in one call.
     assert (
         register(flow.ledger, [Dataset(datasetid=DatasetId("other"))], [job("load: -> other"), job("new: -> raw")]) == 3
     )
@@ -69,9 +69,9 @@ def test_seven_hundred_jobs_are_registered_in_seconds(flow: Flow) -> None:
     assert time.monotonic() - began < 20
 
 
-def test_many_who_load_the_same_new_code_at_once_register_it_once(flow: Flow) -> None:
-    jobs = [job(f"job_{one}: -> set_{one}") for one in range(20)]
-    datasets = [Dataset(datasetid=DatasetId(f"set_{one}")) for one in range(20)]
+def test_processes_that_load_new_code_concurrently_register_it_once(flow: Flow) -> None:
+    jobs = [job(f"job_{number}: -> set_{number}") for number in range(20)]
+    datasets = [Dataset(datasetid=DatasetId(f"set_{number}")) for number in range(20)]
     barrier = Barrier(6)
 
     def load(_: int) -> int:

@@ -200,7 +200,7 @@ def test_two_datasets_whose_names_are_one_in_a_shell_are_an_error(shop: Shop) ->
 def test_without_the_right_passphrase_nothing_is_claimed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.register("load: -> raw")
     shop.flow.type("update dataflow.dataset set encryptedpass=%s", encrypt("another", "hush", "raw"))
-    with pytest.raises(SecretUnreadable, match="of DataSet raw cannot be decrypted: the passphrase is another one"):
+    with pytest.raises(SecretUnreadable, match="of DataSet raw cannot be decrypted: the passphrase is wrong"):
         shop.run(shop.script("true"))
     monkeypatch.delenv("ODF_PASSPHRASE")
     with pytest.raises(SecretUnreadable, match="set ODF_PASSPHRASE"):

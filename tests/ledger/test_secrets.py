@@ -1,4 +1,4 @@
-"""Secrets: both formats, where the passphrase comes from, and `odf secret`. No secret is ever in an error."""
+"""Secrets: both formats, the sources of the passphrase, and `odf secret`. No error contains a secret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opendataflow_dagster.secrets import cipher
 from opendataflow_dagster.secrets.passphrase import VARIABLES
 from tests.factories import Flow
 
-#: Passphrase, secret, ciphertext; made by upstream's own program.
+#: Passphrase, secret and ciphertext, from upstream's own program.
 VECTORS = [
     ("plugh", "mysecret", "bWyH69XYondjzPYw6rQMJmvFIKq4GP91904Ie8EtBSvUV8Sk"),
     ("k", "", "nyL+nQ+Q5cMRD0gXLfeKi4k2pL+R1TPe9Ihz5Q=="),
@@ -80,7 +80,7 @@ def test_a_dry_run_stores_nothing(flow: Flow) -> None:
     assert stored(flow, "raw") == "None"
 
 
-def test_encrypt_prints_what_the_dataset_can_store_and_upstream_too(flow: Flow) -> None:
+def test_encrypt_prints_a_ciphertext_in_our_format_or_in_upstreams(flow: Flow) -> None:
     printed = run(flow, "encrypt", "raw", given="hush\n").output.strip()
     assert cipher.decrypt("phrase", printed, "raw") == "hush"
     theirs = json.loads(run(flow, "encrypt", "--upstream", "--json", given="hush").output)["encrypted"]
@@ -90,7 +90,7 @@ def test_encrypt_prints_what_the_dataset_can_store_and_upstream_too(flow: Flow) 
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["set", "nobody"], 64, "DataSet nobody is not registered"),
         (["decrypt", "nobody"], 64, "DataSet nobody is not registered"),
@@ -103,15 +103,15 @@ def test_encrypt_prints_what_the_dataset_can_store_and_upstream_too(flow: Flow) 
         (["set", "raw", "hush"], 64, "unexpected extra argument"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence_and_its_code(flow: Flow, words: list[str], code: int, said: str) -> None:
+def test_refusals_are_one_sentence_with_their_exit_code(flow: Flow, words: list[str], code: int, message: str) -> None:
     flow.register("load: -> raw")
     done = run(flow, *words, given="hush")
     assert (done.exit_code, done.stdout) == (code, "")
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (b"", "no password on stdin"),
         (b"\n", "no password on stdin"),
@@ -119,25 +119,25 @@ def test_what_cannot_be_done_is_one_sentence_and_its_code(flow: Flow, words: lis
         (b"hush\0hush", "contains a NUL character"),
     ],
 )
-def test_what_is_no_password_is_not_stored(flow: Flow, given: bytes, said: str) -> None:
+def test_an_invalid_password_is_not_stored(flow: Flow, given: bytes, message: str) -> None:
     flow.register("load: -> raw")
     for words in (["set", "raw"], ["encrypt", "raw"], ["encrypt", "--upstream"]):
         done = run(flow, *words, given=given)
         assert (done.exit_code, done.stdout) == (64, "")
-        assert said in done.stderr
+        assert message in done.stderr
     assert stored(flow, "raw") == "None"
 
 
 @pytest.mark.parametrize("words", [["encrypt"], ["encrypt", "--upstream"], ["decrypt", "--ciphertext", VECTORS[0][2]]])
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201])
-def test_a_secret_is_for_a_name_that_a_dataset_can_have(flow: Flow, words: list[str], name: str) -> None:
+def test_a_secret_needs_a_valid_dataset_name(flow: Flow, words: list[str], name: str) -> None:
     done = run(flow, *words, name, given="hush", phrase="plugh")
     assert (done.exit_code, done.stdout) == (64, "")
     assert "DataSet name" in done.stderr
 
 
-def test_many_passwords_are_encrypted_anew_only_with_a_yes(flow: Flow) -> None:
-    flow.register(f"load: -> {', '.join(f'set_{one}' for one in range(21))}")
+def test_rotating_many_passwords_needs_confirmation(flow: Flow) -> None:
+    flow.register(f"load: -> {', '.join(f'set_{number}' for number in range(21))}")
     encrypted = cipher.encrypt_as_upstream("phrase", "hush")
     flow.type("update dataflow.dataset set encryptedpass = %s", encrypted)
     asked = run(flow, "rotate", ODF_NEW_PASSPHRASE="new")
@@ -148,7 +148,7 @@ def test_many_passwords_are_encrypted_anew_only_with_a_yes(flow: Flow) -> None:
     assert cipher.decrypt("new", stored(flow, "set_7"), None) == "hush"
 
 
-def test_rotate_changes_every_password_in_the_format_it_has_or_none(flow: Flow) -> None:
+def test_rotate_reencrypts_every_password_in_its_own_format_or_none(flow: Flow) -> None:
     flow.register("load: -> raw, tidy, page")
     run(flow, "set", "raw", given="one")
     run(flow, "set", "tidy", "--upstream", given="two")

@@ -1,4 +1,4 @@
-"""What a person does to Jobs and chunks while they run: throttle, pause, force, announce, roll back, delete a run."""
+"""What operators do to Jobs and chunks: throttle, pause, force, announce, roll back, cancel and delete runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TEN = [str(number) for number in range(1, 11)]
 
 
 def loaded(flow: Flow) -> None:
-    """Ten chunks of `load` to make."""
+    """Ten PENDING chunks of `load`."""
     (load,) = flow.register("load: -> raw")
     flow.plan(load, TEN)
 
@@ -55,14 +55,14 @@ def test_a_throttled_job_never_has_more_chunks_running_than_its_limit(flow: Flow
     loaded(flow)
     throttle(flow.ledger, "load", 3, by="ada", reason="the disk is slow")
     first = claim_next(flow.ledger, "load", 10)
-    assert [one.dataid for one in first] == ["1", "2", "3"]
+    assert [claim.dataid for claim in first] == ["1", "2", "3"]
     assert claim_next(flow.ledger, "load", 10) == []
     assert room(flow.ledger, "load").free == 0
     flow.publish(first[0])
-    assert [one.dataid for one in claim_next(flow.ledger, "load", 10)] == ["4"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "load", 10)] == ["4"]
 
 
-def test_many_claimers_at_once_stay_within_the_limit_of_a_throttled_job(flow: Flow) -> None:
+def test_concurrent_claimers_stay_within_the_limit_of_a_throttled_job(flow: Flow) -> None:
     loaded(flow)
     throttle(flow.ledger, "load", 3, by="ada")
     together = Barrier(6)
@@ -73,11 +73,11 @@ def test_many_claimers_at_once_stay_within_the_limit_of_a_throttled_job(flow: Fl
             return claim_next(ledger, "load", 2)
 
     with ThreadPoolExecutor(6) as pool:
-        taken = [one for many in pool.map(take, range(6)) for one in many]
+        taken = [claim for claims in pool.map(take, range(6)) for claim in claims]
     assert len(taken) == 3
 
 
-def test_a_limit_is_changed_while_the_job_runs_and_no_registration_changes_it(flow: Flow) -> None:
+def test_a_limit_changes_while_the_job_runs_and_survives_registration(flow: Flow) -> None:
     loaded(flow)
     throttle(flow.ledger, "load", 1, by="ada")
     assert len(claim_next(flow.ledger, "load", 10)) == 1
@@ -92,14 +92,14 @@ def test_a_limit_is_changed_while_the_job_runs_and_no_registration_changes_it(fl
 def test_chunks_claimed_by_name_beyond_the_limit_are_refused_as_locked(flow: Flow) -> None:
     loaded(flow)
     throttle(flow.ledger, "load", 2, by="ada")
-    found = claim_many(flow.ledger, "load", ["1", "2", "3"])
-    assert [one.dataid for one in found.claims] == ["1", "2"]
-    (refused,) = found.refused
+    claimed = claim_many(flow.ledger, "load", ["1", "2", "3"])
+    assert [claim.dataid for claim in claimed.claims] == ["1", "2"]
+    (refused,) = claimed.refused
     assert refused.code is Code.LOCKED
     assert "job load is at its concurrency limit (2 running); retry later, or raise the limit" in str(refused)
 
 
-def test_a_paused_job_begins_nothing_until_it_is_resumed_and_says_why(flow: Flow) -> None:
+def test_a_paused_job_starts_nothing_until_it_is_resumed_and_says_why(flow: Flow) -> None:
     loaded(flow)
     running = claim(flow.ledger, "load", "1")
     pause(flow.ledger, "load", by="ada", reason="the source is being repaired")
@@ -108,13 +108,13 @@ def test_a_paused_job_begins_nothing_until_it_is_resumed_and_says_why(flow: Flow
         NoGo, match=r"LOCKED: job load has been paused since .* \(the source is being repaired\); resume it"
     ):
         claim(flow.ledger, "load", "2")
-    assert [one.code for one in gate(flow.ledger, "load", ["2"])] == [Code.LOCKED]
-    flow.publish(running)  # what runs goes on
+    assert [verdict.code for verdict in gate(flow.ledger, "load", ["2"])] == [Code.LOCKED]
+    flow.publish(running)  # a running chunk is not affected
     assert resume(flow.ledger, "load", by="ada")
     assert len(claim_next(flow.ledger, "load", 10)) == 9
 
 
-def test_every_change_of_a_limit_is_recorded_with_who_and_why(flow: Flow) -> None:
+def test_every_change_of_a_limit_is_recorded_with_name_and_reason(flow: Flow) -> None:
     loaded(flow)
     assert throttle(flow.ledger, "load", 2, by="ada", reason="slow disk")
     assert not throttle(flow.ledger, "load", 2, by="ada", reason="slow disk")
@@ -140,7 +140,7 @@ def test_an_impossible_limit_is_refused(flow: Flow, limit: int) -> None:
         throttle(flow.ledger, "load", limit, by="ada")
 
 
-def test_steering_an_unknown_job_is_refused_with_its_name(flow: Flow) -> None:
+def test_an_unknown_job_is_refused_by_name(flow: Flow) -> None:
     acts: list[Callable[[], object]] = [
         lambda: throttle(flow.ledger, "nobody", 1, by="ada"),
         lambda: pause(flow.ledger, "nobody", by="ada"),
@@ -154,15 +154,15 @@ def test_steering_an_unknown_job_is_refused_with_its_name(flow: Flow) -> None:
             act()
 
 
-def test_a_forced_claim_asks_nobody_and_is_marked_as_forced(flow: Flow) -> None:
+def test_a_forced_claim_ignores_the_answers_and_is_marked_as_forced(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
     taken = force(flow.ledger, "clean", "1", by="ada")
     assert taken.attempt == 1
     flow.publish(taken)
     assert flow.status("tidy/1") == "READY"
     with flow.ledger.statement() as statement:
-        told = chunks.history(statement, key("tidy/1"))
-    assert [(one.new_status, one.reason, one.actor) for one in told] == [
+        events = chunks.history(statement, key("tidy/1"))
+    assert [(event.new_status, event.reason, event.actor) for event in events] == [
         ("RUNNING", "forced by ada", "ada"),
         ("READY", None, "test"),
     ]
@@ -185,7 +185,7 @@ def test_a_forced_claim_takes_a_chunk_in_any_status_and_revokes_a_live_claim(flo
     assert flow.status("raw/1") == "READY"
 
 
-def test_a_chunk_in_whose_place_its_job_has_an_in_row_is_not_forced_and_the_error_says_why(flow: Flow) -> None:
+def test_a_chunk_whose_row_is_an_in_row_of_its_job_cannot_be_forced(flow: Flow) -> None:
     flow.register("load: -> raw")
     flow.type("insert into dataflow.datastatus values ('raw', 'load', '1', 'IN', 'RUNNING', now())")
     with pytest.raises(LedgerConflict, match=r"load/1: no output can be claimed.*delete those rows"):
@@ -197,30 +197,30 @@ def test_announced_chunks_of_an_external_dataset_wake_its_consumers(flow: Flow) 
     flow.register("clean: raw -> tidy", raw=external("raw"))
     assert announce(flow.ledger, "raw", ["2", "1"], by="ada") == [key("raw/1"), key("raw/2")]
     assert announce(flow.ledger, "raw", ["1"], by="ada") == []
-    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1", "2"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 10)] == ["1", "2"]
 
 
-def test_an_announced_version_makes_what_was_made_from_the_older_one_out_of_date(flow: Flow) -> None:
+def test_an_announced_version_makes_chunks_made_from_the_older_one_stale(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", "report: tidy -> summary", raw=external("raw"))
-    one = DataId("1")
-    announce(flow.ledger, "raw", ["1"], by="ada", manifests={one: NewManifest(location="s3://lake/raw/1/a")})
+    dataid = DataId("1")
+    announce(flow.ledger, "raw", ["1"], by="ada", manifests={dataid: NewManifest(location="s3://lake/raw/1/a")})
     flow.produce("clean", "1")
-    announce(flow.ledger, "raw", ["1"], by="ada", manifests={one: NewManifest(location="s3://lake/raw/1/b")})
+    announce(flow.ledger, "raw", ["1"], by="ada", manifests={dataid: NewManifest(location="s3://lake/raw/1/b")})
     with pytest.raises(
         NoGo, match=r"tidy/1 is out of date: it was made from version 1 of raw/1, but version 2 is current"
     ):
         claim(flow.ledger, "report", "1")
 
 
-def test_20000_versions_are_announced_in_one_act(flow: Flow) -> None:
+def test_20000_versions_can_be_announced_in_one_call(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", raw=external("raw"))
     many = [DataId(str(number)) for number in range(20_000)]
-    versions = {one: NewManifest(location=f"s3://lake/raw/{one}", content_digest=one) for one in many}
+    versions = {dataid: NewManifest(location=f"s3://lake/raw/{dataid}", content_digest=dataid) for dataid in many}
     assert len(announce(flow.ledger, "raw", many, by="ada", manifests=versions)) == 20_000
     assert len(flow.runnable()) == 20_000
 
 
-def test_an_announcement_that_cannot_be_true_is_refused_and_nothing_is_written(flow: Flow) -> None:
+def test_an_impossible_announcement_is_refused_and_writes_nothing(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: other -> tidy", other=external("other"))
     with pytest.raises(InvalidInput, match="DataSet raw is produced by job load"):
         announce(flow.ledger, "raw", ["1"], by="ada")
@@ -231,7 +231,7 @@ def test_an_announcement_that_cannot_be_true_is_refused_and_nothing_is_written(f
     assert flow.status("other/1") == "ABSENT"
 
 
-def test_a_rollback_makes_an_earlier_version_the_newest_and_its_consumers_out_of_date(flow: Flow) -> None:
+def test_a_rollback_publishes_the_earlier_version_again_and_makes_consumers_stale(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", "report: tidy -> summary")
     flow.produce("load", "1", "good")
     with flow.ledger.statement() as statement:
@@ -242,16 +242,16 @@ def test_a_rollback_makes_an_earlier_version_the_newest_and_its_consumers_out_of
     assert rollback(flow.ledger, key("raw/1"), 1, by="ada", reason="the second delivery was wrong") == 3
     with flow.ledger.statement() as statement:
         now = chunks.current_manifest(statement, key("raw/1"))
-        told = chunks.history(statement, key("raw/1"))[-1]
+        event = chunks.history(statement, key("raw/1"))[-1]
     assert good is not None
     assert now is not None
     assert (now.version, now.location, now.files) == (3, good.location, good.files)
-    assert (told.actor, told.reason) == ("ada", "rolled back to version 1: the second delivery was wrong")
+    assert (event.actor, event.reason) == ("ada", "rolled back to version 1: the second delivery was wrong")
     with pytest.raises(NoGo, match="tidy/1 is out of date"):
         claim(flow.ledger, "report", "1")
 
 
-def test_a_rollback_of_a_failed_chunk_makes_it_ready_with_the_old_version(flow: Flow) -> None:
+def test_a_rollback_makes_a_failed_chunk_ready_with_the_old_version(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy")
     flow.produce("load", "1")
     flow.type("update dataflow.datastatus set status = 'FAILED' where datasetid = 'raw'")
@@ -260,7 +260,7 @@ def test_a_rollback_of_a_failed_chunk_makes_it_ready_with_the_old_version(flow: 
     assert len(claim_next(flow.ledger, "clean", 10)) == 1
 
 
-def test_a_rollback_that_cannot_be_is_refused(flow: Flow) -> None:
+def test_an_impossible_rollback_is_refused(flow: Flow) -> None:
     flow.register("load: -> raw")
     taken = flow.produce("load", "1")
     with pytest.raises(UnknownName, match="raw/1 has no version 7"):
@@ -282,24 +282,24 @@ def test_deleting_a_run_touches_only_that_jobs_rows(flow: Flow) -> None:
     kept = claim(flow.ledger, "count", "1")
     assert key("tidy/1") in delete_run(flow.ledger, "clean", "1", by="ada", reason="a trial")
     assert flow.in_rows() == [("raw", "count", "1")]
-    assert [flow.status(one) for one in ("raw/1", "tidy/1", "total/1")] == ["READY", "ABSENT", "RUNNING"]
+    assert [flow.status(chunk) for chunk in ("raw/1", "tidy/1", "total/1")] == ["READY", "ABSENT", "RUNNING"]
     with pytest.raises(ClaimLost):
         publish(flow.ledger, lost, flow.manifest(lost))
     flow.publish(kept)
-    assert [one.dataid for one in claim_next(flow.ledger, "clean", 10)] == ["1"]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 10)] == ["1"]
 
 
-def test_no_retry_policy_undoes_what_a_person_has_cancelled(flow: Flow) -> None:
+def test_a_retry_policy_does_not_retry_a_cancelled_chunk(flow: Flow) -> None:
     flow.register(job("load: -> raw", Policy(retry_on=".", max_attempts=9)))
     claim(flow.ledger, "load", "1")
     cancel(flow.ledger, [key("raw/1")], by="ada")
     assert heal(flow.ledger).retried == ()
     assert flow.status("raw/1") == "FAILED"
     resubmit(flow.ledger, [key("raw/1")], by="ada")
-    assert flow.chunk("raw/1").retries == 0, "a person's resubmit counts anew"
+    assert flow.chunk("raw/1").retries == 0, "a resubmit by an operator restores the retry budget"
 
 
-def test_a_verb_leaves_its_name_and_reason_in_the_history_although_no_row_has_a_reason(flow: Flow) -> None:
+def test_the_history_has_the_actor_and_reason_of_a_verb_for_rows_without_a_reason(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw")
     with flow.ledger.transaction(actor="ada", reason="a trial") as transaction:
         registry.plan_chunks(transaction, load, [DataId("1")])
@@ -309,7 +309,7 @@ def test_a_verb_leaves_its_name_and_reason_in_the_history_although_no_row_has_a_
     delete_run(flow.ledger, "load", "1", by="cid", reason="over")
     with flow.ledger.statement() as statement:
         events = chunks.history(statement, key("raw/1"))
-    assert [(one.new_status, one.actor, one.reason) for one in events] == [
+    assert [(event.new_status, event.actor, event.reason) for event in events] == [
         ("PENDING", "ada", "a trial"),
         ("RUNNING", "test", None),
         ("FAILED", "test", "disk full"),
@@ -318,7 +318,7 @@ def test_a_verb_leaves_its_name_and_reason_in_the_history_although_no_row_has_a_
     ]
 
 
-def test_a_resubmitted_chunk_of_an_earlier_day_is_run(flow: Flow) -> None:
+def test_a_resubmitted_chunk_of_an_earlier_day_runs(flow: Flow) -> None:
     flow.register("daily: today -> report", today=external("today"))
     yesterday = date_in("UTC", -1)
     flow.announce(f"today/{yesterday}")
@@ -326,24 +326,24 @@ def test_a_resubmitted_chunk_of_an_earlier_day_is_run(flow: Flow) -> None:
         "insert into dataflow.datastatus values ('report', 'daily', %s, 'OUT', 'FAILED', now())",
         yesterday,
     )
-    assert yesterday not in [one.dataid for one in claim_next(flow.ledger, "daily", 10)]
+    assert yesterday not in [claim.dataid for claim in claim_next(flow.ledger, "daily", 10)]
     flow.type(
         "update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s and datasetid = 'report'", yesterday
     )
-    assert [one.dataid for one in claim_next(flow.ledger, "daily", 10)] == [yesterday]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "daily", 10)] == [yesterday]
 
 
 @pytest.mark.parametrize("catches_up", [True, False])
-def test_days_that_were_missed_are_caught_up_only_when_the_job_asks_for_it(flow: Flow, catches_up: bool) -> None:
+def test_missed_days_are_caught_up_only_if_the_job_declares_catch_up(flow: Flow, catches_up: bool) -> None:
     flow.register(job("daily: today -> report", Policy(catch_up=catches_up)), today=external("today"))
     flow.announce(f"today/{date_in('UTC', -3)}", jobid="today")
     heal(flow.ledger)
     missed = [date_in("UTC", -days) for days in (3, 2, 1)]
-    taken = [one.dataid for one in claim_next(flow.ledger, "daily", 10)]
+    taken = [claim.dataid for claim in claim_next(flow.ledger, "daily", 10)]
     assert taken == ([*missed, date_in("UTC")] if catches_up else [date_in("UTC")])
 
 
-def test_a_manifest_outside_of_the_datasets_root_cannot_be_announced(flow: Flow) -> None:
+def test_a_version_announced_outside_the_root_of_its_dataset_is_refused_to_consumers(flow: Flow) -> None:
     raw = Dataset(datasetid=DatasetId("raw"), location="s3://lake/raw")
     flow.register("clean: raw -> tidy", raw=replace(raw, foreign_ready="trusted"))
     elsewhere = {DataId("1"): NewManifest(location="s3://other/1")}

@@ -1,4 +1,4 @@
-"""The derived table: outside readers get exactly the current versions, by SQL."""
+"""The derived table: outside readers get exactly the current versions through SQL."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_sql_reads_exactly_the_current_versions(spark: SparkSession, tmp_path: P
     refresh(spark, flights, [two])
     assert rows(spark.sql("select a, dataid from flights")) == [(3, "d2")]
     spark.sql("drop table flights")
-    assert Path(two.location, two.files[0].path).is_file()  # the table is derived; the files are not its own
+    assert Path(two.location, two.files[0].path).is_file()  # the table does not own the files
 
 
 def test_a_dataset_without_versions_is_an_empty_table(spark: SparkSession) -> None:
@@ -52,12 +52,12 @@ def test_a_dataset_without_versions_is_an_empty_table(spark: SparkSession) -> No
         point(spark, DatasetId("nothing"), [])
 
 
-def test_names_that_sql_cannot_hold_are_mapped_one_to_one() -> None:
+def test_names_that_a_catalog_does_not_allow_are_mapped_one_to_one() -> None:
     assert table_name(DatasetId("flights_2024")) == "flights_2024"
     odd = [
         DatasetId(name) for name in ("a-b", "a.b", "a b", "größe", "€", "1a", "x" * 200, "x" * 199, "`; drop table t")
     ]
-    names = [table_name(one) for one in odd]
+    names = [table_name(name) for name in odd]
     assert len(set(names)) == len(odd)
     assert all(name.replace("_", "").isalnum() and name.isascii() and len(name) <= 128 for name in names)
 
@@ -69,9 +69,9 @@ def test_two_datasets_never_share_a_table(spark: SparkSession, tmp_path: Path) -
     assert rows(spark.sql("select a from sales")) == [(1,)]
 
 
-def test_a_chunk_of_another_dataset_or_twice_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    one = made(spark, tmp_path, "select 1 as a", "d", "set")
-    for manifests in ([one, one], [version(staged(spark.range(1), tmp_path), datasetid="other")]):
+def test_a_repeated_chunk_or_one_of_another_dataset_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    manifest = made(spark, tmp_path, "select 1 as a", "d", "set")
+    for manifests in ([manifest, manifest], [version(staged(spark.range(1), tmp_path), datasetid="other")]):
         with pytest.raises(InvalidInput, match=r"set/d is repeated|other/d is not a chunk of set"):
             refresh(spark, DatasetId("set"), manifests)
 
@@ -87,7 +87,7 @@ def test_the_partition_column_never_has_the_name_of_a_data_column(spark: SparkSe
 DAYS = daily("2024-01-01", "2024-01-03")
 
 
-def test_a_run_lets_the_table_read_what_it_has_published(project: Project, spark: SparkSession) -> None:
+def test_a_run_points_the_table_at_what_it_published(project: Project, spark: SparkSession) -> None:
     columns = ["id"]
 
     @dataset(partitions=DAYS, table=True)
@@ -99,7 +99,7 @@ def test_a_run_lets_the_table_read_what_it_has_published(project: Project, spark
     assert rows(spark.sql("select dataid, id from shown")) == [
         (day, number) for day in ("2024-01-01", "2024-01-02") for number in (0, 1)
     ]
-    # A new chunk, and a new version with another column.
+    # A new chunk, and a new version with an extra column.
     assert project.launch("shown", "2024-01-03").success
     columns.append("id * 2 as twice")
     assert project.launch("shown", "2024-01-01").success
@@ -110,7 +110,7 @@ def test_a_run_lets_the_table_read_what_it_has_published(project: Project, spark
     ]
 
 
-def test_a_table_that_cannot_be_made_fails_no_chunk(
+def test_a_table_that_cannot_be_created_fails_no_chunk(
     project: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
     @dataset(partitions=DAYS, table=True)
@@ -131,7 +131,7 @@ def test_a_table_that_cannot_be_made_fails_no_chunk(
 def test_odf_table_refresh_makes_a_table_that_other_processes_read(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a Hive metastore of the test's own."""
+    """In a Hive metastore for this test alone."""
 
     @dataset(partitions=DAYS)
     def delays(context: ChunkContext) -> DataFrame:

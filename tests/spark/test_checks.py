@@ -1,4 +1,4 @@
-"""Checks: what is declared is what is measured, with figures, during the write."""
+"""Checks are measured during the write and judged by their figures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROWS = """
                          (null, null, null, null, null, null) as t(n, `te xt`, d, `day`, odd, b)
 """
 
-# check, passed, what its detail must say
+# check, whether it passes, the start of its detail
 EXPECTED: list[tuple[Check, bool, str]] = [
     (row_count(minimum=4, maximum=4), True, "4 rows, expected 4"),
     (not_null("te xt", "n"), False, "te xt is null in 1 of 4 rows; n is null in 1 of 4 rows"),
@@ -53,13 +53,13 @@ EXPECTED: list[tuple[Check, bool, str]] = [
     (matches("odd", r"'|\$\{|\\"), True, "0 of 4 rows fail"),
     (fresh("day", timedelta(days=1)), False, "the newest day in 4 rows is 2024-01-03 00:00:00 UTC"),
     (like_previous(0.5), False, "4 rows, previously 10 (-60.0%, limit 50%)"),
-    (holds("n is a number", "n is not null -- said"), False, "1 of 4 rows fails 'n is a number'"),
+    (holds("n is a number", "n is not null -- comment"), False, "1 of 4 rows fails 'n is a number'"),
     (holds("null is not true", "n > 0"), False, "1 of 4 rows fails 'null is not true'"),
     (holds("all positive", "coalesce(n, 1) > 0"), True, "0 of 4 rows fail"),
 ]
 
 
-def test_every_check_has_its_result_and_its_figures(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_check_reports_its_result_and_figures(spark: SparkSession, tmp_path: Path) -> None:
     checks = [check for check, _, _ in EXPECTED]
     made = staged(spark.sql(ROWS), tmp_path, checks=checks, previous_rows=10)
     found = {result.name: result for result in made.checks}
@@ -68,8 +68,8 @@ def test_every_check_has_its_result_and_its_figures(spark: SparkSession, tmp_pat
         assert (found[check.name].passed, found[check.name].detail[: len(detail)]) == (passed, detail)
 
 
-def test_the_opposite_of_each_figure(spark: SparkSession, tmp_path: Path) -> None:
-    """No check passes whatever the data is, or fails whatever it is."""
+def test_every_check_can_both_pass_and_fail(spark: SparkSession, tmp_path: Path) -> None:
+    """The data of the test above fails most checks; this data passes them."""
     soon = datetime.now(UTC) + timedelta(hours=1)
     checks: list[Check] = [
         row_count(maximum=1),
@@ -84,19 +84,19 @@ def test_the_opposite_of_each_figure(spark: SparkSession, tmp_path: Path) -> Non
     ]
     frame = spark.range(2).selectExpr("id as a", "string(id) as s", "current_timestamp() as t")
     made = staged(frame, tmp_path, checks=checks, previous_rows=1)
-    assert [one.name for one in made.checks if not one.passed] == ["row_count"]
+    assert [result.name for result in made.checks if not result.passed] == ["row_count"]
 
 
-def test_checks_of_a_version_without_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_checks_judge_a_version_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     checks: list[Check] = [row_count(minimum=1), not_null("id"), unique("id"), fresh("id", timedelta(1))]
     empty = spark.range(3).where("id < 0").selectExpr("timestamp_seconds(id) as id")
     made = staged(empty, tmp_path, checks=checks)
-    assert [one.passed for one in made.checks] == [False, True, True, False]
+    assert [result.passed for result in made.checks] == [False, True, True, False]
     assert made.checks[3].detail == "id has no value in 0 rows"
 
 
 @pytest.mark.parametrize(
-    ("check", "said"),
+    ("check", "message"),
     [
         (not_null("nosuch"), r"check not_null\(nosuch\) needs column nosuch, which does not exist \(columns: id\)"),
         (holds("bad", "nosuch > 1"), "Spark cannot evaluate check bad.*nosuch"),
@@ -105,19 +105,21 @@ def test_checks_of_a_version_without_rows(spark: SparkSession, tmp_path: Path) -
         (holds("a number", "id"), "Spark cannot evaluate check a number"),
     ],
 )
-def test_a_check_that_cannot_be_asked_is_named(spark: SparkSession, tmp_path: Path, check: Check, said: str) -> None:
-    with pytest.raises(InvalidDefinition, match=said):
+def test_a_check_that_spark_cannot_evaluate_is_named(
+    spark: SparkSession, tmp_path: Path, check: Check, message: str
+) -> None:
+    with pytest.raises(InvalidDefinition, match=message):
         staged(spark.range(3), tmp_path, checks=[check])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_check_that_breaks_on_the_data_fails_the_write(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_check_that_raises_on_the_data_fails_the_write(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(StageFailed, match=r"chunk d \(claim \d+\).*DIVIDE_BY_ZERO"):
         staged(spark.range(3), tmp_path, checks=[holds("ratio", "1 / id > 0")])
 
 
 @pytest.mark.parametrize(
-    ("declare", "said"),
+    ("declare", "message"),
     [
         (lambda: row_count(), "neither a minimum nor a maximum"),
         (lambda: row_count(5, 4), "the minimum 5 is above the maximum 4"),
@@ -138,8 +140,8 @@ def test_a_check_that_breaks_on_the_data_fails_the_write(spark: SparkSession, tm
         (lambda: holds("x", " "), r"holds\('x'\) has no predicate"),
     ],
 )
-def test_a_bad_declaration_is_refused_with_its_name(declare: Callable[[], Any], said: str) -> None:
-    with pytest.raises(InvalidDefinition, match=said):
+def test_an_invalid_check_is_refused_by_name(declare: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InvalidDefinition, match=message):
         declare()
 
 

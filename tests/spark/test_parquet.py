@@ -1,4 +1,4 @@
-"""stage and read: each claim writes once, into its own folder; what was measured is what is there."""
+"""stage and read: each claim writes once, into its own folder, and the manifest describes what was written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _ddl(text: str) -> StructType:
     return found
 
 
-def test_the_manifest_says_what_is_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_manifest_describes_what_was_written(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.range(10, numPartitions=2).withColumn("text", col("id").cast("string"))
     made = staged(frame, tmp_path, "2024-01-01")
     assert made.location.startswith(f"{tmp_path}/2024-01-01/")
@@ -75,10 +75,10 @@ def test_a_stray_file_is_never_read(spark: SparkSession, tmp_path: Path) -> None
 
 def test_many_versions_are_one_frame(spark: SparkSession, tmp_path: Path) -> None:
     made = [staged(spark.range(n, n + 1), tmp_path, f"d{n}") for n in range(3)]
-    assert rows(read(spark, [version(one) for one in made])) == [(0,), (1,), (2,)]
+    assert rows(read(spark, [version(manifest) for manifest in made])) == [(0,), (1,), (2,)]
 
 
-def test_a_column_that_was_added_later_is_null_before(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_column_added_later_is_null_in_older_versions(spark: SparkSession, tmp_path: Path) -> None:
     old = version(staged(spark.sql("select 1 as a, named_struct('x', 1) as s"), tmp_path))
     new = version(staged(spark.sql("select 2 as a, named_struct('x', 2) as s, 'b' as b"), tmp_path))
     assert rows(read(spark, [old, new]).select("a", "b")) == [(1, None), (2, "b")]
@@ -89,7 +89,7 @@ def test_a_column_that_was_added_later_is_null_before(spark: SparkSession, tmp_p
         read(spark, [old, other])
 
 
-def test_columns_of_announced_versions_without_a_schema_hash_are_not_lost(spark: SparkSession, tmp_path: Path) -> None:
+def test_announced_versions_without_a_schema_hash_keep_all_columns(spark: SparkSession, tmp_path: Path) -> None:
     queries = ("select 1 as a", "select 2 as a, 'b' as b", "select 3 as a, 'c' as c")
     announced = [
         version(replace(staged(spark.sql(query), tmp_path), schema_hash=None), f"d{number}")
@@ -98,31 +98,29 @@ def test_columns_of_announced_versions_without_a_schema_hash_are_not_lost(spark:
     assert rows(read(spark, announced)) == [(1, None, None), (2, "b", None), (3, None, "c")]
 
 
-def test_what_spark_wrote_elsewhere_is_read_without_a_job_that_asks_for_its_columns(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_schema_of_files_that_spark_wrote_elsewhere_costs_no_spark_job(spark: SparkSession, tmp_path: Path) -> None:
     announced = [
         version(replace(staged(spark.sql(query), tmp_path), schema_hash=None), f"d{number}")
         for number, query in enumerate(("select 1 as a, 'x' as b", "select 2 as a"))
     ]
     spark.sparkContext.setJobGroup("two reads", "")
     try:
-        one, both = read(spark, announced[:1]), read(spark, announced)
+        single, both = read(spark, announced[:1]), read(spark, announced)
         jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("two reads")
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", "")
     assert len(jobs) == 0
-    assert one.schema == _ddl("a int, b string")
-    assert (rows(one), rows(both)) == ([(1, "x")], [(1, "x"), (2, None)])
+    assert single.schema == _ddl("a int, b string")
+    assert (rows(single), rows(both)) == ([(1, "x")], [(1, "x"), (2, None)])
 
 
-def test_the_files_of_an_announced_version_are_merged_where_spark_is_told_to(
+def test_the_schemas_of_an_announced_versions_files_are_merged_if_spark_is_set_to(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     location = tmp_path / "theirs"
     spark.sql("select 1 as a").write.parquet(str(location))
     spark.sql("select 2 as a, 'x' as b").write.mode("append").parquet(str(location))
-    files = tuple(File(path=one.name, size=one.stat().st_size) for one in sorted(location.glob("*.parquet")))
+    files = tuple(File(path=path.name, size=path.stat().st_size) for path in sorted(location.glob("*.parquet")))
     theirs = version(NewManifest(location=str(location), files=files[::-1]))
     assert read(spark, [theirs]).schema == spark.read.parquet(str(location)).schema
     spark.conf.set("spark.sql.parquet.mergeSchema", "true")
@@ -132,9 +130,7 @@ def test_the_files_of_an_announced_version_are_merged_where_spark_is_told_to(
         spark.conf.unset("spark.sql.parquet.mergeSchema")
 
 
-def test_a_wrong_schema_hash_that_somebody_announced_misleads_no_other_reader(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_wrong_announced_schema_hash_misleads_no_other_reader(spark: SparkSession, tmp_path: Path) -> None:
     ours = staged(spark.sql("select 1 as a, 'x' as once_only"), tmp_path)
     parquet._known_schemas.pop(ours.schema_hash or "")  # as in another process
     wrong = version(replace(staged(spark.sql("select 2 as b"), tmp_path), schema_hash=ours.schema_hash), "wrong")
@@ -142,7 +138,7 @@ def test_a_wrong_schema_hash_that_somebody_announced_misleads_no_other_reader(
     assert rows(read(spark, [version(ours)])) == [(1, "x")]
 
 
-def test_what_something_else_wrote_is_read_as_spark_reads_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_of_other_programs_are_read_as_spark_reads_them(spark: SparkSession, tmp_path: Path) -> None:
     location = tmp_path / "theirs"
     location.mkdir()
     table = pyarrow.table({"a": pyarrow.array([1, None], pyarrow.int16()), "b": ["x", "y"]})
@@ -155,7 +151,7 @@ def test_what_something_else_wrote_is_read_as_spark_reads_it(spark: SparkSession
     assert rows(read(spark, [theirs, ours])) == [(1, "x", None), (1, None, "z"), (None, "y", None)]
 
 
-def test_nothing_is_read_from_no_versions(spark: SparkSession) -> None:
+def test_no_versions_and_a_schema_are_an_empty_frame(spark: SparkSession) -> None:
     declared = _ddl("a int, b string")
     empty = read(spark, [], declared)
     assert (empty.schema, empty.count()) == (declared, 0)
@@ -187,7 +183,7 @@ def test_a_version_without_rows_is_readable(
     assert (found.columns, found.count()) == (["a", "b"], 0)
 
 
-def test_what_is_measured_is_what_is_written_after_a_limit_and_a_shuffle(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_row_count_is_right_after_a_limit_and_a_shuffle(spark: SparkSession, tmp_path: Path) -> None:
     for frame in (
         spark.range(100).limit(7),
         spark.range(100).orderBy(desc("id")).limit(7),
@@ -197,7 +193,7 @@ def test_what_is_measured_is_what_is_written_after_a_limit_and_a_shuffle(spark: 
         assert made.row_count == read(spark, [version(made)]).count() == 7
 
 
-def test_the_digest_knows_the_rows_and_not_their_order(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_digest_depends_on_the_rows_and_not_on_their_order(spark: SparkSession, tmp_path: Path) -> None:
     def digest(sql: str) -> str | None:
         return staged(spark.sql(sql), tmp_path).content_digest
 
@@ -223,14 +219,14 @@ def test_the_digest_knows_the_rows_and_not_their_order(spark: SparkSession, tmp_
 
 def test_equal_maps_have_one_digest(spark: SparkSession, tmp_path: Path) -> None:
     nested = "select array(named_struct('m', map({0}))) as a, map(1, map({0}), 2, null) as b"
-    one, other, different = (
+    first, reordered, different = (
         staged(spark.sql(nested.format(text)), tmp_path).content_digest
         for text in ("'x', 1, 'y', 2", "'y', 2, 'x', 1", "'y', 1, 'x', 2")
     )
-    assert one == other != different
+    assert first == reordered != different
 
 
-def test_every_type_and_every_name_comes_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_type_and_column_name_survives_a_round_trip(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.sql(
         """select 1.50BD as `größe €`, timestamp'2024-01-01 00:00:00.123456' as `a.b`, date'2024-01-01' as `a``b`,
                   X'00ff' as `a b,;{}()=`, named_struct('x', array(map('k', named_struct('y', 1L)))) as deep,
@@ -243,33 +239,33 @@ def test_every_type_and_every_name_comes_back(spark: SparkSession, tmp_path: Pat
     assert [repr(row) for row in back.drop("v").collect()] == [repr(row) for row in frame.drop("v").collect()]
 
 
-def test_a_thousand_columns(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_thousand_columns_are_written_and_read(spark: SparkSession, tmp_path: Path) -> None:
     wide = spark.range(3, numPartitions=1).selectExpr(*(f"id + {n} as c{n}" for n in range(1000)))
     made = staged(wide, tmp_path)
     assert (made.row_count, made.content_digest is None) == (3, False)
     assert rows(read(spark, [version(made)]).select("c0", "c999")) == [(0, 999), (1, 1000), (2, 1001)]
 
 
-def test_columns_that_are_one_to_spark_are_refused_before_writing(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_that_spark_cannot_tell_apart_are_refused_before_writing(spark: SparkSession, tmp_path: Path) -> None:
     for frame in (spark.sql("select 1 as a, 2 as a"), spark.sql("select 1 as a, 2 as A")):
         with pytest.raises(IncompatibleSchema, match=r"chunk d .*columns a, [aA]"):
             staged(frame, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_declared_schema_is_kept_or_nothing_is_written(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_that_differ_from_the_declared_schema_are_not_written(spark: SparkSession, tmp_path: Path) -> None:
     declared = StructType([StructField("a", IntegerType()), StructField("b", StringType(), metadata={"comment": "B"})])
     with pytest.raises(IncompatibleSchema) as caught:
         staged(spark.sql("select 1L as a, 2 as c"), tmp_path, schema=declared)
     wrong = ("column b is missing (string)", "column c (int) is not declared", "a is bigint, but declared as int")
-    for said in ("chunk d", *wrong):
-        assert said in str(caught.value)
+    for message in ("chunk d", *wrong):
+        assert message in str(caught.value)
     assert list(tmp_path.iterdir()) == []
     made = staged(spark.sql("select 'x' as b, 1 as a"), tmp_path, schema=declared)
     assert made.schema_hash == schema_hash(declared)
 
 
-def test_a_column_declared_as_never_null_is_checked(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_column_declared_not_null_is_checked(spark: SparkSession, tmp_path: Path) -> None:
     declared = StructType([StructField("a", LongType(), nullable=False)])
     nulls = spark.range(4).selectExpr("nullif(id, 1) as a")
     (found,) = staged(nulls, tmp_path, schema=declared).checks
@@ -277,7 +273,7 @@ def test_a_column_declared_as_never_null_is_checked(spark: SparkSession, tmp_pat
     assert staged(spark.range(4).selectExpr("id as a"), tmp_path, schema=declared).checks == ()
 
 
-def test_the_schema_hash_is_of_names_and_types(spark: SparkSession) -> None:
+def test_the_schema_hash_covers_names_and_types_only(spark: SparkSession) -> None:
     def of(ddl: str) -> str:
         return schema_hash(_ddl(ddl))
 

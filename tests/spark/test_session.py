@@ -1,4 +1,4 @@
-"""Sessions by settings alone: local, Spark Connect, and a standalone cluster; each survives what is killed."""
+"""Spark sessions by settings alone: local, Connect and standalone cluster. Each survives killed processes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.warehouse import staged
 from tests.warehouse_children import interrupted_sql
 
 _SPARK_HOME = Path(pyspark.__file__).parent
-# A machine that is busy with other things takes its time to start six JVMs.
+# A busy machine takes long to start six JVMs.
 _LIMIT = 300.0
-# They do not live long enough for the second compiler to be worth its work.
+# They are too short-lived for the second compiler to pay off.
 _SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Processes:
-    """Started here, and ended by their ids."""
+    """Started here, and ended by pid."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -80,9 +80,9 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def wait_until(ready: Callable[[], bool], what: str) -> None:
@@ -93,8 +93,8 @@ def wait_until(ready: Callable[[], bool], what: str) -> None:
 
 
 def answers(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def lives(pid: int) -> bool:
@@ -122,7 +122,7 @@ def connect_server(processes: Processes) -> tuple[subprocess.Popen[bytes], str]:
     return server, f"sc://127.0.0.1:{port}"
 
 
-def test_spark_connect_does_all_that_a_session_of_our_own_does(
+def test_spark_connect_supports_everything_a_local_session_does(
     processes: Processes, spark: SparkSession, tmp_path: Path
 ) -> None:
     server, remote = connect_server(processes)
@@ -142,15 +142,15 @@ def test_spark_connect_does_all_that_a_session_of_our_own_does(
         "between(id, 0, 8)": [False, "1 of 10 rows fails between(id, 0, 8), e.g. 9"],
         "not_null(k)": [True, "no nulls in 10 rows"],
     }
-    # SQL has a session of its own beside: with our settings, and it is stopped with its run.
+    # SQL runs in a session of its own, with our settings, and stops with its run.
     assert found["sql"] == [[0, "d:1", "UTC"], [1, "d:1", "UTC"]]
     assert "CANCELED" in found["interrupted"]
-    divided, twice, unknown = found["said"]
+    divided, twice, unknown = found["errors"]
     assert divided.startswith("StageFailed: chunk d (claim ")
     assert "DIVIDE_BY_ZERO" in divided
     assert twice.startswith("IncompatibleSchema: chunk d (claim ")
     assert "check not_null(nosuch) needs column nosuch" in unknown
-    # A server that is killed is known to be gone, at once.
+    # A killed server is detected at once.
     doomed = processes.child("without_its_server", tmp_path, ODF_SPARK_REMOTE=remote)
     wait_until(lambda: (tmp_path / "connected").exists(), "the second client")
     server.kill()
@@ -158,21 +158,21 @@ def test_spark_connect_does_all_that_a_session_of_our_own_does(
     (tmp_path / "killed").touch()
     left = processes.answer("without_its_server", doomed)
     assert left["alive"] is False
-    assert left["said"].startswith(f"SparkUnavailable: no Spark session at {remote}")
+    assert left["error"].startswith(f"SparkUnavailable: no Spark session at {remote}")
 
 
-def test_a_driver_that_is_killed_is_replaced(processes: Processes, tmp_path: Path) -> None:
+def test_a_killed_driver_is_replaced(processes: Processes, tmp_path: Path) -> None:
     conf = json.dumps({"spark.driver.extraJavaOptions": _SHORT_LIFE})
     child = processes.child("survives_its_driver", tmp_path, ODF_SPARK_MASTER="local[2]", ODF_SPARK_CONF=conf)
     found = processes.answer("survives_its_driver", child)
-    assert found["said"].startswith("SparkUnavailable: chunk cut off (claim 2)")
-    assert "lost the Spark session" in found["said"]
+    assert found["error"].startswith("SparkUnavailable: chunk cut off (claim 2)")
+    assert "lost the Spark session" in found["error"]
     assert found["retryable"] is True
     assert (found["new"], found["rows"], found["same"]) == (True, [[0], [1], [2]], True)
     assert found["after stop"] == 5
 
 
-def test_a_worker_killed_in_the_middle_of_a_chunk_loses_nothing(
+def test_killing_a_worker_in_the_middle_of_a_chunk_loses_nothing(
     processes: Processes, spark: SparkSession, tmp_path: Path
 ) -> None:
     port = free_port()
@@ -222,14 +222,14 @@ def test_settings_come_from_the_environment() -> None:
     found = SparkSettings.from_environment(given)
     assert (found.master, dict(found.conf)) == ("spark://host:7077", {"spark.executor.cores": "2", "spark.x": "true"})
     assert SparkSettings.from_environment({"ODF_SPARK_REMOTE": "sc://host"}).remote == "sc://host"
-    # Ours are defaults; what is given wins; a cluster is not told to hide on loopback.
+    # Our settings are defaults, given ones win, and a cluster does not bind to loopback.
     assert SparkSettings(conf={"spark.ui.enabled": "true"}).all_conf["spark.ui.enabled"] == "true"
     assert "spark.driver.host" in SparkSettings().all_conf
     assert "spark.driver.host" not in SparkSettings(master="yarn").all_conf
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "message"),
     [
         ({"ODF_SPARK_MASTER": "yarn", "ODF_SPARK_REMOTE": "sc://h"}, "are both set"),
         ({"ODF_SPARK_REMOTE": "http://h"}, "'http://h' is not the URL of a Spark Connect server"),
@@ -238,16 +238,16 @@ def test_settings_come_from_the_environment() -> None:
         ({"ODF_SPARK_CONF": '{"spark.hadoop.fs.s3a.secret.key": "x"}'}, "visible on a command line"),
     ],
 )
-def test_wrong_settings_are_refused_in_words(environment: dict[str, str], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+def test_invalid_settings_are_refused_with_the_reason(environment: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         SparkSettings.from_environment(environment)
 
 
-def test_sql_that_is_interrupted_by_the_tag_of_its_run_ends_at_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_interrupting_the_tag_of_a_run_stops_its_sql(spark: SparkSession, tmp_path: Path) -> None:
     assert "cancelled" in interrupted_sql(spark, tmp_path / "interrupted")
 
 
-def test_a_thread_has_one_session_beside_the_shared_one_with_views_of_its_own(spark: SparkSession) -> None:
+def test_a_thread_reuses_one_extra_session_with_its_own_views(spark: SparkSession) -> None:
     spark.range(1).createOrReplaceTempView("shared")
 
     own = beside(spark)

@@ -1,4 +1,4 @@
-"""sweep: what retention does not keep goes; what is current, read, running or unknown never does."""
+"""sweep removes what retention does not keep, and never what is current, in use, running or unknown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from opendataflow_dagster.warehouse.location import folder_of
 from tests.factories import Flow, job, key
 
 NOW = timedelta(0)
-#: Keeps the newest version alone, and nothing of failures.
+#: Keeps only the newest version, and nothing of failures.
 STRICT = Retention(versions=1, failed=NOW, grace=NOW)
 DATAID = "2024/01 [ü]"
 
@@ -60,13 +60,13 @@ def raw(flow: Flow) -> Flow:
     return flow
 
 
-def test_old_versions_go_and_the_newest_stay(raw: Flow) -> None:
+def test_old_versions_are_removed_and_the_newest_stay(raw: Flow) -> None:
     folders = [make(raw), *(make_again(raw) for _ in range(3))]
     rehearsal = swept(raw, Retention(versions=2, grace=NOW), dry_run=True)
-    assert [one.version for one in rehearsal.versions] == [1, 2]
+    assert [folder.version for folder in rehearsal.versions] == [1, 2]
     assert all(folder.is_dir() for folder in folders)
     done = swept(raw, Retention(versions=2, grace=NOW))
-    assert [(one.version, one.location, one.bytes) for one in done.versions] == [
+    assert [(folder.version, folder.location, folder.bytes) for folder in done.versions] == [
         (1, str(folders[0]), 3),
         (2, str(folders[1]), 3),
     ]
@@ -77,7 +77,7 @@ def test_old_versions_go_and_the_newest_stay(raw: Flow) -> None:
     assert swept(raw, Retention(versions=2, grace=NOW)).versions == ()
 
 
-def test_old_versions_of_20000_chunks_are_decided_at_once(raw: Flow) -> None:
+def test_the_old_versions_of_20000_chunks_are_found_in_one_query(raw: Flow) -> None:
     raw.type(
         "insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location)"
         " select 'raw', dataid, version, 'load', format('/raw/%%s/%%s', dataid, version)"
@@ -88,12 +88,12 @@ def test_old_versions_of_20000_chunks_are_decided_at_once(raw: Flow) -> None:
         assert len(sweeps.marked_versions(transaction, DatasetId("raw"))) == 20_000
 
 
-def test_time_is_counted_from_when_a_version_was_replaced(raw: Flow) -> None:
+def test_retention_time_starts_when_a_version_is_replaced(raw: Flow) -> None:
     folders = [make(raw), make_again(raw), make_again(raw)]
     assert swept(raw, Retention(time=timedelta(hours=1), grace=NOW)).versions == ()
     assert swept(raw, Retention(versions=1, time=timedelta(hours=1), grace=NOW)).versions == ()
     assert swept(raw, Retention(versions=1)).versions == ()  # a reader without a claim has an hour
-    assert swept(raw, Retention(grace=NOW)).versions == ()  # nothing said: all stay
+    assert swept(raw, Retention(grace=NOW)).versions == ()  # no limits: all stay
     assert len(swept(raw, Retention(time=NOW, grace=NOW)).versions) == 2
     assert [folder.is_dir() for folder in folders] == [False, False, True]
 
@@ -112,15 +112,15 @@ def test_the_current_version_stays_while_the_chunk_runs_again_or_has_failed(raw:
 def test_a_version_that_a_live_claim_reads_stays_until_it_ends(raw: Flow) -> None:
     old = make(raw)
     reader = claim(raw.ledger, "clean", DATAID)
-    assert [one.location for one in reader.manifests] == [str(old)]
+    assert [manifest.location for manifest in reader.manifests] == [str(old)]
     make_again(raw)
     assert swept(raw).versions == ()
     assert old.is_dir()
     fail(raw.ledger, reader, "done with it")
-    assert [one.location for one in swept(raw).versions] == [str(old)]
+    assert [folder.location for folder in swept(raw).versions] == [str(old)]
 
 
-def test_a_version_that_one_of_two_chunks_of_a_job_reads_stays_although_the_other_reads_a_newer_one(raw: Flow) -> None:
+def test_a_version_in_use_stays_even_if_another_chunk_of_the_job_reads_a_newer_one(raw: Flow) -> None:
     _, report = raw.register("load: -> raw", job("report: raw -> pages", raw=ListedChunks(lambda _: [DATAID])))
     old = make(raw)
     raw.plan(report, ["1", "2"])
@@ -130,24 +130,24 @@ def test_a_version_that_one_of_two_chunks_of_a_job_reads_stays_although_the_othe
     assert swept(raw).versions == ()
     assert old.is_dir()
     fail(raw.ledger, reader, "done with it")
-    assert [one.location for one in swept(raw).versions] == [str(old)]
+    assert [folder.location for folder in swept(raw).versions] == [str(old)]
 
 
-def test_a_failed_attempt_goes_after_its_time_and_a_live_one_never(raw: Flow) -> None:
+def test_a_failed_attempt_is_removed_after_its_retention_and_a_live_one_never(raw: Flow) -> None:
     taken = claim(raw.ledger, "load", DATAID)
     folder = write(raw, taken)
     assert swept(raw).orphans == ()
     assert folder.is_dir()
     fail(raw.ledger, taken, "no luck")
     assert swept(raw, Retention(failed=timedelta(days=7))).orphans == ()
-    assert [one.location for one in swept(raw, dry_run=True).orphans] == [str(folder)]
+    assert [folder.location for folder in swept(raw, dry_run=True).orphans] == [str(folder)]
     assert folder.is_dir()
     (gone,) = swept(raw).orphans
     assert (str(gone.chunk), gone.why) == (f"raw/{DATAID}", f"claim {taken.claim_id} ended without a version")
     assert not folder.exists()
 
 
-def test_an_attempt_whose_lease_ran_out_is_not_swept_before_it_is_healed(raw: Flow) -> None:
+def test_an_attempt_with_an_expired_lease_is_not_swept_before_it_is_healed(raw: Flow) -> None:
     taken = claim(raw.ledger, "load", DATAID)
     folder = write(raw, taken)
     raw.type("update dataflow.datastatus set lease_until = now() - interval '1 day' where claim_id is not null")
@@ -155,7 +155,7 @@ def test_an_attempt_whose_lease_ran_out_is_not_swept_before_it_is_healed(raw: Fl
     assert folder.is_dir()
 
 
-def test_what_is_unknown_stays_and_is_reported(raw: Flow) -> None:
+def test_unknown_folders_stay_and_are_reported(raw: Flow) -> None:
     taken = claim(raw.ledger, "load", DATAID)
     fail(raw.ledger, taken, "no luck")
     root = raw.root / "raw"
@@ -165,7 +165,7 @@ def test_what_is_unknown_stays_and_is_reported(raw: Flow) -> None:
     for folder in (other_ledger, never_given, *not_ours):
         folder.mkdir(parents=True)
     found = swept(raw)
-    assert {one.location for one in found.unknown} == {str(other_ledger), str(never_given)}
+    assert {folder.location for folder in found.unknown} == {str(other_ledger), str(never_given)}
     assert all(folder.is_dir() for folder in (other_ledger, never_given, *not_ours))
     assert found.orphans == ()
 
@@ -181,22 +181,22 @@ def test_a_sweep_that_died_is_finished_by_the_next(raw: Flow) -> None:
     with raw.ledger.transaction() as transaction:
         sweeps.mark_expired(transaction, DatasetId("raw"), STRICT, "who dies here")
     assert old.is_dir()
-    assert [one.location for one in swept(raw, Retention()).versions] == [str(old)]
+    assert [folder.location for folder in swept(raw, Retention()).versions] == [str(old)]
     assert (old.exists(), new.is_dir()) == (False, True)
 
 
-def test_a_version_that_was_rolled_back_to_keeps_its_files(raw: Flow) -> None:
+def test_a_version_after_a_rollback_to_it_keeps_its_files(raw: Flow) -> None:
     first, second = make(raw), make_again(raw)
     assert rollback(raw.ledger, key(f"raw/{DATAID}"), 1, by="test") == 3
-    assert [one.version for one in swept(raw).versions] == [2]
+    assert [folder.version for folder in swept(raw).versions] == [2]
     assert (first.is_dir(), second.exists()) == (True, False)
-    # Versions 1 and 3 share their files: now neither is current, and they go together.
+    # Versions 1 and 3 share their files; now that neither is current, both are removed.
     make_again(raw)
-    assert [one.version for one in swept(raw).versions] == [1, 3]
+    assert [folder.version for folder in swept(raw).versions] == [1, 3]
     assert not first.exists()
 
 
-def test_nobody_goes_back_to_a_version_that_was_swept(raw: Flow) -> None:
+def test_a_rollback_to_a_swept_version_is_refused(raw: Flow) -> None:
     make(raw)
     make_again(raw)
     with raw.ledger.transaction() as transaction:
@@ -205,20 +205,20 @@ def test_nobody_goes_back_to_a_version_that_was_swept(raw: Flow) -> None:
         rollback(raw.ledger, key(f"raw/{DATAID}"), 1, by="test")
 
 
-def test_a_mark_that_someone_typed_does_not_remove_a_current_version(raw: Flow) -> None:
+def test_a_current_version_stays_even_if_sql_marked_it_as_swept(raw: Flow) -> None:
     current = make(raw)
     raw.type("insert into dataflow.version_sweep (manifest_id) select manifest_id from dataflow.data_manifest")
     assert swept(raw).versions == ()
     assert current.is_dir()
 
 
-def test_files_outside_of_the_root_are_left_alone(raw: Flow) -> None:
+def test_files_outside_the_root_are_not_touched(raw: Flow) -> None:
     elsewhere = raw.root / "raw" / "imported"
     elsewhere.mkdir(parents=True)
     publish(raw.ledger, claim(raw.ledger, "load", DATAID), NewManifest(location=str(elsewhere)))
     make_again(raw)
     found = swept(raw)
-    assert (found.versions, [one.location for one in found.problems]) == ((), [str(elsewhere)])
+    assert (found.versions, [folder.location for folder in found.problems]) == ((), [str(elsewhere)])
     assert elsewhere.is_dir()
 
 

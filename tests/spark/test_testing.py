@@ -1,4 +1,4 @@
-"""What an author's tests are given: it builds what it says, and its assertions say what is wrong."""
+"""opendataflow_dagster.testing: it builds the chunks that a test describes, and its assertions show what differs."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ def test_a_chunk_can_be_put_into_any_status(flow: Pipeline, status: str) -> None
     flow.assert_status({f"tidy/{DAY}": status, "tidy/2024-01-02": None})
 
 
-def test_what_is_given_is_read_and_what_is_made_is_published_under_the_tests_own_root(
+def test_given_rows_are_read_and_made_chunks_are_published_below_the_tests_own_root(
     flow: Pipeline, tmp_path: Path
 ) -> None:
     assert "DATA_NOT_READY" in flow.refusal(f"tidy/{DAY}")
     flow.given(f"landing/{DAY}", [(1,), (2,)], "id int")
     flow.make(f"tidy/{DAY}")
     flow.assert_rows(f"tidy/{DAY}", [(2, DAY), (1, DAY)])
-    assert {one.name for one in tmp_path.iterdir()} == {"landing", "tidy"}
-    # Asked for again, it is made again; a failed check leaves what was there.
+    assert {path.name for path in tmp_path.iterdir()} == {"landing", "tidy"}
+    # A new request makes it again; a failed check leaves the previous version.
     flow.given(f"landing/{DAY}", [(None,)], "id int")
     assert "not_null(id)" in flow.refusal(f"tidy/{DAY}")
     flow.assert_status({f"tidy/{DAY}": "FAILED"})
     flow.assert_rows(f"tidy/{DAY}", [(2, DAY), (1, DAY)])
-    # Its own rows, whatever its function would say.
+    # The given rows, not those of its function.
     flow.given(f"tidy/{DAY}", [(7, "x")], "id int, day string")
     flow.assert_rows(f"tidy/{DAY}", [(7, "x")])
 
 
-def test_an_assertion_that_does_not_hold_says_what_differs(flow: Pipeline) -> None:
+def test_a_failed_assertion_shows_the_difference(flow: Pipeline) -> None:
     flow.given(f"tidy/{DAY}", [(1, "a"), (1, "a"), (2, "b")], "id int, day string")
     with pytest.raises(AssertionError) as caught:
         flow.assert_rows(f"tidy/{DAY}", [(1, "a"), (3, "c")])
@@ -75,7 +75,7 @@ def test_an_assertion_that_does_not_hold_says_what_differs(flow: Pipeline) -> No
         flow.refusal(f"tidy/{DAY}")
 
 
-def test_what_cannot_be_built_is_refused_in_words(flow: Pipeline) -> None:
+def test_invalid_setups_are_refused_with_the_reason(flow: Pipeline) -> None:
     with pytest.raises(UnknownName, match="tody is not in this pipeline; it has landing, tidy"):
         flow.put(f"tody/{DAY}", "FAILED")
     with pytest.raises(InvalidInput, match=r"use given\(...\) for READY"):
@@ -86,7 +86,7 @@ def test_what_cannot_be_built_is_refused_in_words(flow: Pipeline) -> None:
         flow.given(f"landing/{DAY}", [(1,)])
 
 
-def test_a_function_with_a_context_is_called_as_what_it_is(spark: SparkSession) -> None:
+def test_a_function_with_a_context_can_be_called_directly(spark: SparkSession) -> None:
     made = tidy(spark.createDataFrame([(1,)], "id int"), chunk_context(f"tidy/{DAY}", spark))
 
     assert isinstance(made, DataFrame)
@@ -94,7 +94,7 @@ def test_a_function_with_a_context_is_called_as_what_it_is(spark: SparkSession) 
     assert local_spark() is spark
 
 
-def test_the_tests_of_a_new_project_pass_on_a_ledger_that_goes_away(
+def test_the_tests_of_a_new_project_pass_on_a_temporary_ledger(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

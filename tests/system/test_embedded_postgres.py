@@ -29,7 +29,7 @@ PROJECT = Path(__file__).parents[2]
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user to run the server as")
 
-#: Says that it is there, waits for the word, then starts the server and prints its url.
+#: Reports that it runs, waits for a line, then starts the server and prints its URL.
 STARTER = """
 import sys
 from pathlib import Path
@@ -66,7 +66,7 @@ def server(new_server: NewServer, tmp_path: Path) -> EmbeddedPostgres:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[EmbeddedPostgres]:
-    """One for all tests that need no new data folder; each starts it, and mends what it broke.
+    """Shared by the tests that need no new data folder; each starts it and repairs what it broke.
 
     In a folder that every user may enter, unlike pytest's own.
     """
@@ -135,19 +135,19 @@ def test_six_concurrent_starters_give_one_server_and_the_same_url(new_server: Ne
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = [process.communicate(timeout=30) for process in starters]
-    assert [process.returncode for process in starters] == [0] * 6, said
-    urls = {out.strip() for out, _ in said}
+    outputs = [process.communicate(timeout=30) for process in starters]
+    assert [process.returncode for process in starters] == [0] * 6, outputs
+    urls = {out.strip() for out, _ in outputs}
     assert urls == {server.url()}
     log = (home / "postgres.log").read_text()
     assert log.count("starting PostgreSQL") == 1
 
 
-def test_a_server_outlives_its_starter_and_holds_neither_its_output_nor_its_lock(shared: EmbeddedPostgres) -> None:
+def test_a_server_outlives_its_starter_and_keeps_neither_its_output_nor_its_lock(shared: EmbeddedPostgres) -> None:
     shared.stop()
     home = home_of(shared)
     process = starter(home)
-    # communicate() returns only when nobody holds the pipes any more.
+    # communicate() returns only when no process holds the pipes.
     out, _ = process.communicate("go\n", timeout=30)
     assert ask(out.split()[-1], "SELECT 1") == [(1,)]
     locked = subprocess.run(["flock", "--nonblock", str(home / "postgres.lock"), "true"], check=False)
@@ -174,11 +174,11 @@ def test_committed_rows_and_the_url_survive_kill_9_of_the_postmaster(shared: Emb
     assert ask(url, "SELECT count(*), sum(n) FROM kept") == [(1000, 500500)]
 
 
-def test_backends_that_outlive_a_killed_postmaster_do_not_keep_it_down(shared: EmbeddedPostgres) -> None:
+def test_backends_that_outlive_a_killed_postmaster_do_not_prevent_a_restart(shared: EmbeddedPostgres) -> None:
     url = shared.start()
     with psycopg.connect(url, autocommit=True) as busy:
         backend = busy.info.backend_pid
-        # It computes and never waits, so by itself it would not notice for hours.
+        # It computes without waiting, so it would not notice for hours.
         endless = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 10000000) b"
 
         def compute() -> None:
@@ -196,7 +196,7 @@ def test_backends_that_outlive_a_killed_postmaster_do_not_keep_it_down(shared: E
         assert not thread.is_alive()
 
 
-def test_a_server_killed_while_it_starts_is_started_again(
+def test_a_server_killed_during_its_start_is_started_again(
     shared: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared.stop()
@@ -214,7 +214,7 @@ def test_a_server_killed_while_it_starts_is_started_again(
     assert pid_of(shared) not in killed
 
 
-def test_a_pid_that_another_process_uses_now_does_not_keep_it_down(shared: EmbeddedPostgres) -> None:
+def test_a_reused_pid_does_not_prevent_a_restart(shared: EmbeddedPostgres) -> None:
     shared.start()
     kill_the_postmaster(shared)
     pid_file = home_of(shared) / "postgres/postmaster.pid"
@@ -226,7 +226,7 @@ def test_a_pid_that_another_process_uses_now_does_not_keep_it_down(shared: Embed
 
 
 def test_a_copied_home_gets_its_own_server(shared: EmbeddedPostgres, new_server: NewServer, tmp_path: Path) -> None:
-    """Even with a pid file that names the living server of the original, and with its password."""
+    """Even with a pid file that names the live server of the original, and with its password."""
     url = shared.start()
     shared.stop()
     subprocess.run(["cp", "-a", str(home_of(shared)), str(tmp_path / "copy")], check=True)
@@ -237,7 +237,7 @@ def test_a_copied_home_gets_its_own_server(shared: EmbeddedPostgres, new_server:
     assert pid_of(other) != pid_of(shared)
 
 
-def test_a_home_that_was_moved_while_it_runs_keeps_its_server(shared: EmbeddedPostgres) -> None:
+def test_a_home_that_is_moved_while_the_server_runs_keeps_it(shared: EmbeddedPostgres) -> None:
     url = shared.start()
     home = home_of(shared)
     moved = home.rename(home.with_name("moved"))
@@ -248,7 +248,7 @@ def test_a_home_that_was_moved_while_it_runs_keeps_its_server(shared: EmbeddedPo
         moved.rename(home)
 
 
-def test_a_starter_killed_in_the_middle_of_initdb_leaves_nothing_in_the_way(
+def test_a_starter_killed_during_initdb_does_not_prevent_the_next_start(
     server: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     home = tmp_path / ".odf"
@@ -265,7 +265,7 @@ def test_a_starter_killed_in_the_middle_of_initdb_leaves_nothing_in_the_way(
     assert not list(home.glob("postgres.new-*"))
 
 
-def test_a_half_made_folder_is_swept(server: EmbeddedPostgres, tmp_path: Path) -> None:
+def test_an_incomplete_data_folder_is_removed(server: EmbeddedPostgres, tmp_path: Path) -> None:
     half = tmp_path / ".odf/postgres.new-abc"
     half.mkdir(parents=True)
     (half / "PG_VERSION").write_text("18\n")
@@ -293,7 +293,7 @@ def test_a_wrong_password_names_the_file_and_the_next_step(shared: EmbeddedPostg
     assert ask(shared.start(), "SELECT 1") == [(1,)]
 
 
-def test_a_port_that_is_taken_meanwhile_is_replaced_by_another(shared: EmbeddedPostgres) -> None:
+def test_a_port_that_another_process_took_is_replaced(shared: EmbeddedPostgres) -> None:
     before = urlsplit(shared.start()).port
     assert before is not None
     shared.stop()
@@ -306,7 +306,7 @@ def test_a_port_that_is_taken_meanwhile_is_replaced_by_another(shared: EmbeddedP
     assert ask(url, "SELECT 1") == [(1,)]
 
 
-def test_a_data_folder_of_another_version_is_refused_and_not_touched(server: EmbeddedPostgres, tmp_path: Path) -> None:
+def test_a_data_folder_of_another_version_is_refused_and_unchanged(server: EmbeddedPostgres, tmp_path: Path) -> None:
     data = tmp_path / ".odf/postgres"
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("16\n")
@@ -319,14 +319,14 @@ def test_a_data_folder_of_another_version_is_refused_and_not_touched(server: Emb
     assert before[1].st_mtime_ns == (data / "PG_VERSION").stat().st_mtime_ns
 
 
-def test_a_folder_that_is_no_cluster_is_refused(server: EmbeddedPostgres, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_data_folder_is_refused(server: EmbeddedPostgres, tmp_path: Path) -> None:
     (tmp_path / ".odf/postgres").mkdir(parents=True)
     (tmp_path / ".odf/postgres/notes.txt").write_text("mine")
     with pytest.raises(EmbeddedPostgresError, match=r"not a PostgreSQL data folder.*move it away"):
         server.start()
 
 
-def test_a_server_that_cannot_start_says_why(shared: EmbeddedPostgres) -> None:
+def test_a_server_that_cannot_start_reports_the_reason(shared: EmbeddedPostgres) -> None:
     shared.start()
     shared.stop()
     conf = home_of(shared) / "postgres/postgresql.conf"
@@ -340,13 +340,13 @@ def test_a_server_that_cannot_start_says_why(shared: EmbeddedPostgres) -> None:
         conf.write_text(right)
 
 
-def test_a_missing_database_is_made_again(shared: EmbeddedPostgres) -> None:
+def test_a_missing_database_is_created_again(shared: EmbeddedPostgres) -> None:
     url = shared.start()
     ask(url.replace("/opendataflow", "/postgres"), "DROP DATABASE opendataflow")
     assert ask(shared.start(), "SELECT current_database()") == [("opendataflow",)]
 
 
-def test_nobody_gets_in_without_the_password(shared: EmbeddedPostgres) -> None:
+def test_connections_need_the_password(shared: EmbeddedPostgres) -> None:
     url = shared.start()
     port = urlsplit(url).port
     with pytest.raises(psycopg.OperationalError, match="no password supplied"):
@@ -366,7 +366,7 @@ def test_it_listens_on_loopback_only_and_on_no_unix_socket(shared: EmbeddedPostg
         socket.create_connection(("127.0.0.2", urlsplit(url).port or 0), timeout=5)
 
 
-def test_commits_are_durable_and_two_hundred_may_connect(shared: EmbeddedPostgres) -> None:
+def test_commits_are_durable_and_200_clients_can_connect(shared: EmbeddedPostgres) -> None:
     url = shared.start()
     settings = ["fsync", "synchronous_commit", "full_page_writes", "data_checksums", "max_connections"]
     assert [ask(url, f"SHOW {name}")[0][0] for name in settings] == ["on", "on", "on", "on", "200"]
@@ -390,7 +390,7 @@ def test_attaching_takes_well_under_100_ms(shared: EmbeddedPostgres) -> None:
     assert statistics.median(seconds) < 0.1
 
 
-def test_the_starters_environment_does_not_bend_it(shared: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pg_variables_of_the_starter_have_no_effect(shared: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "PGHOSTADDR": "192.0.2.1",
         "PGOPTIONS": "-c nonsense=1",
@@ -400,7 +400,7 @@ def test_the_starters_environment_does_not_bend_it(shared: EmbeddedPostgres, mon
     assert shared.start() == shared.url()
 
 
-def test_the_server_does_not_keep_the_starters_secrets(
+def test_the_server_does_not_inherit_the_starters_secrets(
     shared: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared.stop()
@@ -426,7 +426,7 @@ def test_stop_is_idempotent_and_status_and_url_follow(server: EmbeddedPostgres, 
         server.url()
 
 
-def test_stop_ends_the_leftovers_of_a_killed_postmaster(shared: EmbeddedPostgres) -> None:
+def test_stop_ends_the_backends_of_a_killed_postmaster(shared: EmbeddedPostgres) -> None:
     shared.start()
     kill_the_postmaster(shared)
     shared.stop()
@@ -434,7 +434,7 @@ def test_stop_ends_the_leftovers_of_a_killed_postmaster(shared: EmbeddedPostgres
 
 
 @as_root
-def test_root_runs_it_as_an_ordinary_user_without_any_capability(shared: EmbeddedPostgres) -> None:
+def test_root_runs_the_server_as_an_ordinary_user_without_capabilities(shared: EmbeddedPostgres) -> None:
     shared.start()
     process = Path(f"/proc/{pid_of(shared)}/status").read_text()
     fields = dict(line.split(":\t", 1) for line in process.splitlines() if ":\t" in line)
@@ -444,10 +444,10 @@ def test_root_runs_it_as_an_ordinary_user_without_any_capability(shared: Embedde
 
 
 @as_root
-def test_root_can_keep_its_home_and_its_programs_in_closed_folders(
+def test_root_may_keep_home_and_programs_in_private_folders(
     new_server: NewServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ODF_HOME and the virtual environment under /root: they stay closed, and it works."""
+    """ODF_HOME and the virtual environment are under /root, and stay private."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     site_packages = embedded_cluster.program("postgres").parents[3]
@@ -473,7 +473,7 @@ def test_an_existing_home_keeps_its_mode(new_server: NewServer, tmp_path: Path) 
     assert (home.stat().st_mode & 0o777) == 0o700
 
 
-def test_an_ordinary_user_runs_it_as_himself() -> None:
+def test_an_ordinary_user_runs_the_server_under_their_own_id() -> None:
     """Forked, not executed: that user cannot reach an interpreter that is installed under /root."""
     folder = Path(tempfile.mkdtemp(prefix="odf-nobody-", dir="/tmp"))
     reading, writing = os.pipe()
@@ -497,14 +497,14 @@ def test_an_ordinary_user_runs_it_as_himself() -> None:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as pipe:
-        told = pipe.read()  # ends when nobody holds the pipe, so the server does not
+        told = pipe.read()  # ends only if the server does not hold the pipe
     os.waitpid(child, 0)
     shutil.rmtree(folder, ignore_errors=True)
     assert told == "[(1,)] True True True"
 
 
 @as_root
-def test_what_root_starts_in_another_users_home_stays_usable_for_him() -> None:
+def test_a_server_that_root_starts_in_a_users_home_stays_usable_for_that_user() -> None:
     with tempfile.TemporaryDirectory(prefix="odf-sudo-", dir="/tmp") as folder:
         home = Path(folder) / ".odf"
         home.mkdir()

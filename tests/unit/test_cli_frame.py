@@ -72,7 +72,7 @@ def refused(line: str) -> str | None:
     """Why `odf` would reject this command line; None: it would not."""
     words = itertools.takewhile(lambda word: word not in ("|", ">", "&&", "#"), shlex.split(line, comments=True)[1:])
     command: click.Command = odf
-    context = click.Context(odf, info_name="odf")
+    context = click.Context(odf, info_name="odf", **odf.context_settings)
     left = list(words)
     try:
         while isinstance(command, click.Group) and left:
@@ -80,7 +80,7 @@ def refused(line: str) -> str | None:
                 return f"there is no {left[0]}"
             command, left = subcommand, left[1:]
         if not isinstance(command, click.Group):
-            command.make_parser(click.Context(command, **command.context_settings)).parse_args(left)
+            command.make_parser(click.Context(command, parent=context, **command.context_settings)).parse_args(left)
     except click.UsageError as error:
         return error.message
     return None

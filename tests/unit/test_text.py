@@ -1,0 +1,33 @@
+"""Text for people: lists are cut, and say so."""
+
+from __future__ import annotations
+
+import pytest
+
+from opendataflow_dagster.model.manifest import CheckResult
+from opendataflow_dagster.model.text import counted, listing
+
+
+@pytest.mark.parametrize(
+    ("count", "separator", "text"),
+    [
+        (0, ", ", ""),
+        (1, ", ", "0"),
+        (3, ", ", "0, 1, 2"),
+        (4, ", ", "0, 1, 2 and 1 more"),
+        (2003, ", ", "0, 1, 2 and 2,000 more"),
+        (3, "; ", "0; 1; 2"),
+        (4, "; ", "0; 1; 2; and 1 more"),
+    ],
+)
+def test_a_long_list_is_cut_and_counts_the_rest(count: int, separator: str, text: str) -> None:
+    assert listing(range(count), separator=separator) == text
+
+
+def test_a_noun_agrees_with_its_number() -> None:
+    assert [counted(number, "row") for number in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]
+
+
+def test_a_check_result_names_its_check_once() -> None:
+    assert str(CheckResult(name="row_count", passed=False, detail="0 rows")) == "row_count: 0 rows"
+    assert str(CheckResult(name="unique(a)", passed=False, detail="2 rows fail unique(a)")) == "2 rows fail unique(a)"
