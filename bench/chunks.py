@@ -38,15 +38,15 @@ import psycopg
 from pyspark.sql import DataFrame, SparkSession
 
 from opendataflow_dagster import ChunkContext, build_definitions, daily, dataset, external_dataset, row_count
+from opendataflow_dagster.engine.dataset_graph import build_graph
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.model.ids import DataId
 from opendataflow_dagster.model.manifest import File, NewManifest
 from opendataflow_dagster.model.partitions import END_OF_TIME
-from opendataflow_dagster.orchestrator.catalogue import catalogue
-from opendataflow_dagster.orchestrator.config import run_config
 from opendataflow_dagster.orchestrator.resources import SparkResource
+from opendataflow_dagster.orchestrator.run_config import run_config
 from opendataflow_dagster.protocol.announce import announce
 
 TARGETS = {"sequence_over_bare": ("<=", 1.10), "overlap_over_bare": ("<", 0.8), "times_vanilla": (">=", 30.0)}
@@ -125,7 +125,7 @@ class Ground:
             at_once: build_definitions(declared, warehouse=warehouse, chunks_at_once=at_once).resolve_job_def("small")
             for at_once in (1, AT_ONCE)
         }
-        ((self._entry, _),) = catalogue(declared, warehouse).made
+        ((self._entry, _),) = build_graph(declared, warehouse).produced
         self.spark.range(ROWS).selectExpr("id", "id * 2 as twice", "cast(id as string) as word").coalesce(
             1
         ).write.parquet(str(folder / "one"))

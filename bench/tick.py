@@ -24,14 +24,13 @@ import dagster as dg
 import psycopg
 
 from opendataflow_dagster import LedgerResource, dataset, ranges
+from opendataflow_dagster.engine.dataset_graph import DatasetGraph, build_graph, register_graph
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
-from opendataflow_dagster.orchestrator.catalogue import Catalogue, catalogue
-from opendataflow_dagster.orchestrator.config import dataids_in
-from opendataflow_dagster.orchestrator.definitions import register_all
-from opendataflow_dagster.orchestrator.heal import heal_sensor
-from opendataflow_dagster.orchestrator.readiness import readiness_sensor
+from opendataflow_dagster.orchestrator.heal_sensor import heal_sensor
+from opendataflow_dagster.orchestrator.readiness_sensor import readiness_sensor
+from opendataflow_dagster.orchestrator.run_config import dataids_in
 from opendataflow_dagster.protocol.register import plan
 
 TARGETS = {"idle_s_at_1m": 0.1, "runnable_10k_s": 1.0}
@@ -69,7 +68,7 @@ def main() -> None:
         print(f"readiness, idle at {size:,} chunks:      {idle:.3f} s")
         heal = tick(instance, heal_sensor(found), expected=0, cursor=json.dumps({"reported": size}))
         print(f"heal, idle at {size:,} chunks:           {heal:.3f} s")
-        plan(ledger, found.made[1][1], islice(ASKED.all(), runnable))
+        plan(ledger, found.produced[1][1], islice(ASKED.all(), runnable))
         busy = tick(instance, readiness_sensor(found), expected=runnable)
         print(f"readiness, {runnable:,} chunks can run: {busy:.3f} s")
     figures = {"idle_s_at_1m": round(idle, 4), "runnable_10k_s": round(busy, 4)}
@@ -96,18 +95,18 @@ def tick(
 
 
 @contextmanager
-def _ground(size: int) -> Iterator[tuple[dg.DagsterInstance, Ledger, Catalogue]]:
+def _ground(size: int) -> Iterator[tuple[dg.DagsterInstance, Ledger, DatasetGraph]]:
     with tempfile.TemporaryDirectory(prefix="odf-bench-") as home:
         embedded = EmbeddedPostgres(Path(home))
         try:
             url = os.environ["ODF_DATABASE_URL"] = embedded.start()
             Path(home, "dagster.yaml").write_text(_YAML.format(url=url))
-            found = catalogue(
+            found = build_graph(
                 [dataset("made")(lambda: None), dataset("asked", partitions=ASKED)(lambda: None)], "/warehouse"
             )
             with Ledger(url) as ledger, psycopg.connect(url, autocommit=True) as connection:
                 schema.install(ledger)
-                register_all(ledger, found)
+                register_graph(ledger, found)
                 connection.execute("create schema dagster")
                 began = time.monotonic()
                 connection.execute(_FILL.format(size=size).encode())

@@ -1,10 +1,10 @@
-"""`make demo`: a month of the reference pipeline on the embedded Postgres and a local Spark, told on the screen.
+"""`make demo`: a month of the reference pipeline on the embedded Postgres and a local Spark.
 
     python -m examples.demo [--days N]    only the first N days of January 2013
 
-The flights out of New York: raw, cleaned, and what each carrier did. One day of the source is spoiled and
-fails its check; one process dies in the middle of its work; the five answers say why nothing runs on what they left;
-one RESUBMIT typed in SQL heals everything in order. All runs are runs of Dagster, as the readiness sensor starts them.
+The flights out of New York: raw, cleaned, and statistics per carrier. One day of the source is corrupt and fails its
+check. One process is killed in the middle of its work. The five answers say why nothing runs on what they left. One
+RESUBMIT typed in SQL heals everything in order. All runs are Dagster runs, as the readiness sensor starts them.
 """
 
 from __future__ import annotations
@@ -44,63 +44,63 @@ screen = Console(highlight=False, soft_wrap=True)
 
 def main(days: list[DataId]) -> None:
     began = time.monotonic()
-    tell("Start the embedded Postgres, Dagster's tables and a local Spark (some seconds)")
+    tell("Start the embedded Postgres, Dagster's tables and a local Spark (takes some seconds)")
     url = database_url()
     with Ledger(url, actor="demo") as ledger:
         schema.install(ledger)
         with quiet() as log:
             flow = Flow(ledger)
         tell_the_story(flow, ledger, url, days)
-    screen.print(f"\n{time.monotonic() - began:.0f} seconds in all. Spark's own words are in {log}.", markup=False)
-    screen.print("Now look at it in Dagster's UI: make dev, then open http://127.0.0.1:3000", markup=False)
+    screen.print(f"\n{time.monotonic() - began:.0f} seconds in total. The log of Spark is {log}.", markup=False)
+    screen.print("To see it in Dagster's UI, run make dev and open http://127.0.0.1:3000", markup=False)
 
 
 def tell_the_story(flow: Flow, ledger: Ledger, url: str, days: list[DataId]) -> None:
     forget(ledger, days)
-    tell("Ask Dagster for two raw DataSets. On the 3rd of January the source sends a delay of 99999 minutes")
+    tell("Request two raw DataSets in Dagster. On January 3 the source sends a delay of 99999 minutes")
     with flow.spoiled_source(SPOILED):
         for name in ("raw_flights", "raw_weather"):
             with progress(ledger, name, days):
                 flow.ask_for(name, days)
 
-    tell("A process takes clean_flights of the 5th, and is killed with -9 in the middle of its work")
+    tell("A process claims clean_flights of January 5, and is killed with SIGKILL in the middle of its work")
     kill_a_process_at_work()
-    tell("The readiness sensor asks the ledger what can run, and starts it")
+    tell("The readiness sensor finds the chunks that can run, and starts them")
     heal_all(flow, ledger)
     show_statuses(ledger, days)
 
-    tell("Why does nobody make clean_flights of the 3rd? And carrier_stats of the 5th? Ask the five questions")
+    tell("Why is clean_flights of January 3 not made, and carrier_stats of January 5? The five questions:")
     show_verdict(gate(ledger, "clean_flights", [SPOILED])[0])
     show_verdict(gate(ledger, "carrier_stats", [DIES])[0])
 
-    tell("The source is repaired. One act, typed in psql, for the spoiled day and for what the dead process left:")
+    tell("The source is fixed. One statement in psql resubmits the corrupt day and what the killed process left:")
     psql(
         url,
         "update dataflow.datastatus set status = 'RESUBMIT' where locktype = 'OUT' and "
         "(datasetid in ('raw_flights', 'clean_flights') and dataid = '2013-01-03' or status = 'RUNNING')",
     )
-    tell("The sensor does the rest, producers before consumers; nothing else runs again")
+    tell("The sensor does the rest, producers before consumers. No other chunk runs again")
     heal_all(flow, ledger)
     show_statuses(ledger, days)
 
-    tell("The whole story of clean_flights of the 3rd")
+    tell("The history of clean_flights of January 3")
     show_history(ledger, ChunkKey(datasetid=DatasetId("clean_flights"), dataid=SPOILED))
 
     source, counted = flow.flights_in_source(days), flow.flights_counted(days)
-    tell(f"The source has {source:,} flights on these days; the carriers' statistics count {counted:,}")
+    tell(f"The source has {source:,} flights on these days, and carrier_stats counts {counted:,}")
     if source != counted:
         sys.exit("These must be equal.")
 
 
 def forget(ledger: Ledger, days: list[DataId]) -> None:
-    """What an earlier demo has made; its versions and its history stay."""
+    """Delete the chunks of an earlier demo. Their versions and history stay."""
     for name in DATASETS:
         for day in days:
-            delete_run(ledger, name, day, by="demo", reason="it begins anew")
+            delete_run(ledger, name, day, by="demo", reason="the demo starts over")
 
 
 def heal_all(flow: Flow, ledger: Ledger) -> None:
-    """What the daemon does all day: tick the sensor, run what it asks for, until it asks for nothing."""
+    """What the daemon does: tick the sensor and run what it requests, until it requests nothing."""
     while requests := flow.tick():
         for request in requests:
             with progress(ledger, request.job, request.dataids):
@@ -115,10 +115,10 @@ def kill_a_process_at_work() -> None:
     screen.print(f"  {child.stdout.readline().strip()}")
     child.send_signal(signal.SIGKILL)
     child.wait()
-    screen.print(f"  process {child.pid} is gone, without a word")
+    screen.print(f"  process {child.pid} is gone")
 
 
-def work_for_ever() -> None:
+def work_forever() -> None:
     with Ledger(database_url(), actor="demo") as ledger:
         held = claim(ledger, "clean_flights", DIES)
         screen.print(f"process {os.getpid()} holds claim {held.claim_id} and works", soft_wrap=True)
@@ -127,14 +127,14 @@ def work_for_ever() -> None:
 
 @contextmanager
 def progress(ledger: Ledger, name: str, dataids: Sequence[str]) -> Iterator[None]:
-    """A bar that counts the chunks as the ledger sees them."""
-    keys = [ChunkKey(datasetid=DatasetId(name), dataid=DataId(one)) for one in dataids]
+    """A progress bar over the chunks in the ledger."""
+    keys = [ChunkKey(datasetid=DatasetId(name), dataid=DataId(dataid)) for dataid in dataids]
     over = threading.Event()
     columns = (TextColumn("  {task.description:14}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
 
     def ended() -> int:
         with ledger.statement() as statement:
-            return sum(one.status in ("READY", "FAILED") for one in chunks.find(statement, keys))
+            return sum(chunk.status in ("READY", "FAILED") for chunk in chunks.find(statement, keys))
 
     with Progress(*columns, console=screen) as bar:
         task = bar.add_task(name, total=len(keys))
@@ -155,7 +155,7 @@ def progress(ledger: Ledger, name: str, dataids: Sequence[str]) -> Iterator[None
 
 @contextmanager
 def quiet() -> Iterator[Path]:
-    """Spark's driver inherits where errors go, and says much that nobody asked for: into a file."""
+    """Send stderr to a file: Spark's driver inherits it and prints a lot."""
     log = home() / "demo.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     kept = os.dup(2)
@@ -173,20 +173,20 @@ def tell(text: str) -> None:
 
 
 def psql(url: str, statement: str) -> None:
-    """What a person types. The password goes through the environment, never through an argument."""
+    """What a person types. The password is passed in the environment, never as an argument."""
     screen.print(f"  psql> {statement}")
     program, environment = psql_program(url)
-    said = subprocess.run([program, "-c", statement], env=environment, check=True, capture_output=True, text=True)
-    screen.print(f"  {said.stdout.strip()}")
+    done = subprocess.run([program, "-c", statement], env=environment, check=True, capture_output=True, text=True)
+    screen.print(f"  {done.stdout.strip()}")
 
 
 def show_statuses(ledger: Ledger, days: list[DataId]) -> None:
-    """A letter for each day."""
+    """One letter per day."""
     letters = {"READY": "[green]#[/]", "FAILED": "[red]F[/]", "RUNNING": "[yellow]R[/]", "RESUBMIT": "[cyan]S[/]"}
     table = Table("DataSet", Column("January 2013", no_wrap=True), Column("", no_wrap=True))
     with ledger.statement() as statement:
-        found = chunks.find(statement, [ChunkKey(datasetid=name, dataid=day) for name in DATASETS for day in days])
-    words = {(one.datasetid, one.dataid): one.status or "NULL" for one in found}
+        rows = chunks.find(statement, [ChunkKey(datasetid=name, dataid=day) for name in DATASETS for day in days])
+    words = {(chunk.datasetid, chunk.dataid): chunk.status or "NULL" for chunk in rows}
     for name in DATASETS:
         row = [words.get((name, day), "-") for day in days]
         counted = ", ".join(f"{row.count(word)} {word}" for word in dict.fromkeys(row) if word != "-")
@@ -214,8 +214,8 @@ def show_history(ledger: Ledger, key: ChunkKey) -> None:
 
 if __name__ == "__main__":
     if "--work" in sys.argv:
-        work_for_ever()
+        work_forever()
     else:
-        options = argparse.ArgumentParser(description="Tell the story of the reference pipeline.")
+        options = argparse.ArgumentParser(description="Run the demo of the reference pipeline.")
         options.add_argument("--days", type=int, default=31, choices=range(6, 32), metavar="6..31")
         main([DataId(f"2013-01-{day:02}") for day in range(1, options.parse_args().days + 1)])

@@ -1,4 +1,4 @@
-"""The reference pipeline in one process: runs of Dagster, asked for by hand or by the readiness sensor."""
+"""The reference pipeline in one process: Dagster runs, requested by hand or by the readiness sensor."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ import dagster as dg
 
 from assets.source import days_of
 from opendataflow_dagster import LedgerResource, SparkResource
+from opendataflow_dagster.engine.connections import prepare_dagster_storage
+from opendataflow_dagster.engine.reading import read_chunks
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.ids import DataId, DatasetId
-from opendataflow_dagster.orchestrator.config import dataids_in
-from opendataflow_dagster.orchestrator.io_manager import current
-from opendataflow_dagster.orchestrator.storage import prepare_storage
-from opendataflow_dagster.warehouse import parquet
+from opendataflow_dagster.orchestrator.run_config import dataids_in
 
 PROJECT = Path(__file__).resolve().parent.parent
-#: What goes wrong is told by the story.
+#: The demo itself shows what fails.
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
-    """What the readiness sensor wants to have run."""
+class RequestedRun:
+    """A run that the readiness sensor requests."""
 
     job: str
     dataids: Sequence[str]
@@ -36,7 +35,7 @@ class Asked:
 
 class Flow:
     def __init__(self, ledger: Ledger) -> None:
-        prepare_storage(ledger)
+        prepare_dagster_storage(ledger)
         os.environ.setdefault("DAGSTER_HOME", str(PROJECT / "dagster_home"))
         self._instance = dg.DagsterInstance.get()
         from definitions import defs  # importing it registers the DataSets
@@ -46,33 +45,33 @@ class Flow:
         self._spark = SparkResource().spark_session
 
     def ask_for(self, job: str, dataids: Sequence[str]) -> None:
-        """As a backfill asks for a range."""
+        """As a backfill requests a range."""
         tags = {"dagster/asset_partition_range_start": dataids[0], "dagster/asset_partition_range_end": dataids[-1]}
-        self.run(Asked(job=job, dataids=dataids, config={}, tags=tags))
+        self.run(RequestedRun(job=job, dataids=dataids, config={}, tags=tags))
 
-    def tick(self) -> list[Asked]:
-        """As the daemon ticks the sensor."""
+    def tick(self) -> list[RequestedRun]:
+        """As the daemon evaluates the sensor."""
         sensor = self._defs.resolve_sensor_def("readiness")
         with dg.build_sensor_context(instance=self._instance, resources={"ledger": LedgerResource()}) as context:
-            asked = sensor(context)
-        if not isinstance(asked, dg.SensorResult):
-            raise TypeError(f"the sensor gave {asked!r}")
+            result = sensor(context)
+        if not isinstance(result, dg.SensorResult):
+            raise TypeError(f"the sensor returned {result!r}")
         return [
-            Asked(
-                job=str(one.job_name),
-                dataids=sorted(dataids_in(one.run_config)),
-                config=one.run_config,
-                tags={**one.tags, "dagster/sensor_name": "readiness"},
+            RequestedRun(
+                job=str(request.job_name),
+                dataids=sorted(dataids_in(request.run_config)),
+                config=request.run_config,
+                tags={**request.tags, "dagster/sensor_name": "readiness"},
             )
-            for one in asked.run_requests or ()
+            for request in result.run_requests or ()
         ]
 
-    def run(self, asked: Asked) -> None:
-        """Whether it succeeds is seen in the ledger, chunk by chunk."""
-        self._defs.resolve_job_def(asked.job).execute_in_process(
+    def run(self, requested: RequestedRun) -> None:
+        """The ledger shows the outcome of each chunk."""
+        self._defs.resolve_job_def(requested.job).execute_in_process(
             instance=self._instance,
-            run_config={**asked.config, **_QUIET},
-            tags=dict(asked.tags),
+            run_config={**requested.config, **_QUIET},
+            tags=dict(requested.tags),
             raise_on_error=False,
         )
 
@@ -90,9 +89,9 @@ class Flow:
 
     def flights_in_source(self, dataids: Sequence[str]) -> int:
         _, days = days_of("flights")
-        return sum(len(days[one]) for one in dataids)
+        return sum(len(days[dataid]) for dataid in dataids)
 
     def flights_counted(self, dataids: Sequence[DataId]) -> int:
-        """What any reader of the statistics gets: the current versions."""
-        frame = parquet.read(self._spark, current(self._ledger, DatasetId("carrier_stats"), dataids))
+        """What readers of the statistics get: the current versions."""
+        frame = read_chunks(self._ledger, self._spark, DatasetId("carrier_stats"), dataids)
         return int(frame.groupBy().sum("flights").collect()[0][0])

@@ -1,6 +1,7 @@
 """OpenDataFlow on Dagster: a data-centric, transactional batch-ETL framework.
 
-What a pipeline's author needs is here, and is loaded when used: the command line starts without Dagster and Spark.
+These are the names for authors of pipelines. They are loaded on first use, so that the command line starts without
+Dagster and Spark.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .engine.chunk import ChunkContext as ChunkContext
     from .engine.declaration import Declaration as Declaration
-    from .engine.declaration import dataset as dataset
-    from .engine.declaration import external_dataset as external_dataset
-    from .engine.script_dataset import script_dataset as script_dataset
-    from .engine.sql_dataset import sql_dataset as sql_dataset
+    from .engine.external_source import external_dataset as external_dataset
+    from .engine.python_source import dataset as dataset
+    from .engine.sql_source import sql_dataset as sql_dataset
     from .model.check import Check as Check
     from .model.check import Figures as Figures
     from .model.checks import accepted as accepted
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .orchestrator.definitions import build_definitions as build_definitions
     from .orchestrator.resources import LedgerResource as LedgerResource
     from .orchestrator.resources import SparkResource as SparkResource
+    from .scripts.source import script_dataset as script_dataset
 
 _NAMES = {
     "model.check": ("Check", "Figures"),
@@ -49,11 +50,13 @@ _NAMES = {
     "model.job": ("ALL", "EQUAL", "ListedChunks", "Policy", "within"),
     "model.partitions": ("daily", "hourly", "monthly", "ranges", "static", "weekly"),
     "engine.chunk": ("ChunkContext",),
-    "engine.declaration": ("Declaration", "dataset", "external_dataset"),
+    "engine.declaration": ("Declaration",),
+    "engine.external_source": ("external_dataset",),
+    "engine.python_source": ("dataset",),
     "orchestrator.definitions": ("build_definitions",),
     "orchestrator.resources": ("LedgerResource", "SparkResource"),
-    "engine.script_dataset": ("script_dataset",),
-    "engine.sql_dataset": ("sql_dataset",),
+    "scripts.source": ("script_dataset",),
+    "engine.sql_source": ("sql_dataset",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)

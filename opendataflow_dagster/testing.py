@@ -1,4 +1,4 @@
-"""What the tests of a pipeline need: a local Spark, a throw-away ledger, chunks in any status, readable assertions.
+"""For the tests of a pipeline: a local Spark, a temporary ledger, chunks in any status, readable assertions.
 
     def test_totals_wait_for_their_orders() -> None:
         with pipeline(orders, daily_totals) as flow:
@@ -7,7 +7,7 @@
             flow.make("orders/2024-01-01", "daily_totals/2024-01-01")
             flow.assert_rows("daily_totals/2024-01-01", [("2024-01-01", "a", 2)])
 
-Everything goes through the real verbs, on a real Postgres and a real Spark: what holds here holds in a run of Dagster.
+Everything goes through the real engine, Postgres and Spark, so what holds here holds in a Dagster run.
 The functions themselves need none of it: `daily_totals(frame)`, `orders(chunk_context("orders/2024-01-01"))`.
 """
 
@@ -28,8 +28,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from .engine.chunk import ChunkContext
+from .engine.dataset_graph import DatasetGraph, DatasetNode, build_graph, register_graph
+from .engine.dataset_run import DatasetRun
 from .engine.declaration import Declaration
-from .engine.producer import Producer
+from .engine.run_result import RunResult
 from .ledger.chunks import current_manifest, find
 from .ledger.database import Ledger
 from .ledger.throwaway import throwaway_database
@@ -38,8 +40,6 @@ from .model.errors import InvalidInput, UnknownName
 from .model.ids import ChunkKey, ClaimId, JobId, data_id, dataset_id
 from .model.job import Policy
 from .model.manifest import NewManifest
-from .orchestrator.catalogue import Catalogue, Entry, catalogue
-from .orchestrator.definitions import register_all
 from .protocol.announce import announce
 from .protocol.force import force
 from .protocol.hold import hold, skip
@@ -60,14 +60,14 @@ _claims = count(1)
 
 
 def local_spark() -> SparkSession:
-    """The session of this process, with settings for little data; the first call starts it."""
-    # The second compiler is not worth its work for tests of seconds.
+    """The Spark session of this process, tuned for little data. The first call starts it."""
+    # The second JIT compiler does not pay off in tests of seconds.
     quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
     return session(SparkSettings(master="local[2]", conf=quick))
 
 
 def chunk_context(chunk: str, spark: SparkSession | None = None) -> ChunkContext:
-    """What a function with a `context` gets, to call it as what it is: `orders(chunk_context("orders/2024-01-01"))`."""
+    """The `context` of a function, to call it directly: `orders(chunk_context("orders/2024-01-01"))`."""
     key = _key(chunk)
     claim = Claim(
         claim_id=ClaimId(next(_claims)),
@@ -85,53 +85,53 @@ def chunk_context(chunk: str, spark: SparkSession | None = None) -> ChunkContext
 
 @contextmanager
 def pipeline(*declarations: Declaration, url: str | None = None, root: Path | None = None) -> Iterator[Pipeline]:
-    """These DataSets on a ledger that goes away, with their files in a folder that goes away, whatever they declare.
+    """These DataSets on a temporary ledger, with their files in a temporary folder whatever root they declare.
 
-    `url`: a database of your own, with the schema installed. `root`: a folder of your own, such as pytest's tmp_path.
+    `url` is a database of your own, with the schema installed. `root` is a folder of your own, such as tmp_path.
     """
     with tempfile.TemporaryDirectory(prefix="odf-") as temporary:
         warehouse = str(root or temporary)
-        found = catalogue([replace(one, root=None) for one in declarations], warehouse)
+        graph = build_graph([replace(declaration, root=None) for declaration in declarations], warehouse)
         with _database(url) as database, Ledger(database, actor=_BY) as ledger:
-            register_all(ledger, found)
-            yield Pipeline(ledger=ledger, spark=local_spark(), catalogue=found, root=warehouse)
+            register_graph(ledger, graph)
+            yield Pipeline(ledger=ledger, spark=local_spark(), graph=graph, root=warehouse)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """Chunks are written as `dataset/dataid`."""
+    """Chunks are named `dataset/dataid`."""
 
     ledger: Ledger
     spark: SparkSession
-    catalogue: Catalogue
+    graph: DatasetGraph
     root: str
 
-    # --- what there is
+    # --- arrange
 
     def given(
         self, chunk: str, rows: DataFrame | Sequence[tuple[Any, ...]], schema: str | StructType | None = None
     ) -> None:
-        """The chunk is READY with these rows, whoever makes it; its function and its checks are not asked."""
-        key, entry = self._entry(chunk)
-        declared = entry.declaration
+        """Make the chunk READY with these rows, without its function and its checks."""
+        key, node = self._node(chunk)
+        declared = node.declaration
         if not isinstance(rows, DataFrame):
-            wanted = schema or declared.schema
-            if wanted is None:
+            row_schema = schema or declared.schema
+            if row_schema is None:
                 raise InvalidInput(f"{chunk}: rows without a schema; give it as text, such as 'id long, shop string'")
-            rows = self.spark.createDataFrame(list(rows), wanted)
-        if entry.job is None:
-            made = self._stage(rows, key, ClaimId(next(_claims)), None)
-            announce(self.ledger, key.datasetid, [key.dataid], by=_BY, manifests={key.dataid: made})
+            rows = self.spark.createDataFrame(list(rows), row_schema)
+        if node.job is None:
+            manifest = self._stage(rows, key, ClaimId(next(_claims)), None)
+            announce(self.ledger, key.datasetid, [key.dataid], by=_BY, manifests={key.dataid: manifest})
         else:
-            claim = force(self.ledger, entry.job.jobid, key.dataid, by=_BY)
+            claim = force(self.ledger, node.job.jobid, key.dataid, by=_BY)
             publish(self.ledger, claim, self._stage(rows, key, claim.claim_id, declared.schema))
 
-    def put(self, chunk: str, status: str, reason: str = "so says the test") -> None:
-        """The chunk has this status: PENDING, RUNNING, FAILED, RESUBMIT, HOLD or SKIPPED. For READY see `given`."""
-        key, entry = self._entry(chunk)
-        if entry.job is None:
-            raise InvalidInput(f"{key.datasetid} is made by somebody else; only `given` knows its chunks")
-        plan(self.ledger, entry.job, [key.dataid])
+    def put(self, chunk: str, status: str, reason: str = "set by the test") -> None:
+        """Set the status of a chunk: PENDING, RUNNING, FAILED, RESUBMIT, HOLD or SKIPPED. For READY use `given`."""
+        key, node = self._node(chunk)
+        if node.job is None:
+            raise InvalidInput(f"{chunk}: {key.datasetid} is external, so its status cannot be set; use given(...)")
+        plan(self.ledger, node.job, [key.dataid])
         match status:
             case "PENDING":
                 pass
@@ -140,50 +140,50 @@ class Pipeline:
             case "SKIPPED":
                 skip(self.ledger, [key], by=_BY, reason=reason)
             case "RUNNING" | "FAILED" | "RESUBMIT":
-                claim = force(self.ledger, entry.job.jobid, key.dataid, by=_BY)
+                claim = force(self.ledger, node.job.jobid, key.dataid, by=_BY)
                 if status != "RUNNING":
                     fail(self.ledger, claim, reason)
                 if status == "RESUBMIT":
                     resubmit(self.ledger, [key], by=_BY, reason=reason)
             case _:
-                raise InvalidInput(f"{chunk} cannot be put to {status!r}; use given(...) for READY, or another status")
+                raise InvalidInput(f"{chunk}: the status cannot be set to {status!r}; use given(...) for READY")
 
-    # --- what is done
+    # --- act
 
     def make(self, *chunks: str) -> None:
-        """Ask for each, in this order, as a person does; all of them must be made."""
-        for one in chunks:
-            if reason := self._ask_for(one):
-                raise AssertionError(f"{one} was not made: {reason}")
+        """Request each chunk, in this order, as a person does. All of them must be made."""
+        for chunk in chunks:
+            if reason := self._request(chunk):
+                raise AssertionError(f"{chunk} was not made: {reason}")
 
     def refusal(self, chunk: str) -> str:
-        """Ask for it, and say why it was not made: the code and the answers, or how it failed."""
-        if reason := self._ask_for(chunk):
+        """Request a chunk, and return why it was not made: the code and the answers, or how it failed."""
+        if reason := self._request(chunk):
             return reason
-        raise AssertionError(f"{chunk} was made, and should not have been")
+        raise AssertionError(f"{chunk} was made, but a refusal was expected")
 
-    # --- what became of it
+    # --- assert
 
     def status(self, chunk: str) -> str | None:
         """None: there is no such chunk."""
         with self.ledger.statement() as statement:
-            found = find(statement, [_key(chunk)])
-        return found[0].status if found else None
+            rows = find(statement, [_key(chunk)])
+        return rows[0].status if rows else None
 
     def frame(self, chunk: str) -> DataFrame:
         """The rows that readers get."""
         with self.ledger.statement() as statement:
-            found = current_manifest(statement, _key(chunk))
-        if found is None:
-            raise AssertionError(f"{chunk} has no version; it is {self.status(chunk) or 'not there'}")
-        return parquet.read(self.spark, [found])
+            manifest = current_manifest(statement, _key(chunk))
+        if manifest is None:
+            raise AssertionError(f"{chunk} has no version; its status is {self.status(chunk)}")
+        return parquet.read(self.spark, [manifest])
 
     def assert_status(self, expected: Mapping[str, str | None]) -> None:
         """`flow.assert_status({"orders/2024-01-01": "READY"})`; None: there is no such chunk."""
         wrong = [
-            f"{chunk} is {found or 'not there'}, expected {status or 'not there'}"
+            f"{chunk} is {actual}, expected {status}"
             for chunk, status in expected.items()
-            if (found := self.status(chunk)) != status
+            if (actual := self.status(chunk)) != status
         ]
         if wrong:
             raise AssertionError("; ".join(wrong))
@@ -191,49 +191,45 @@ class Pipeline:
     def assert_rows(self, chunk: str, expected: Sequence[tuple[Any, ...]]) -> None:
         assert_rows(self.frame(chunk), expected)
 
-    def _ask_for(self, chunk: str) -> str | None:
+    def _request(self, chunk: str) -> str | None:
         """Why it was not made."""
-        key, entry = self._entry(chunk)
-        if entry.job is None:
-            raise InvalidInput(f"{key.datasetid} is made by somebody else; say what there is of it: given(...)")
-        run_id = begin_run(self.ledger, entry.job.jobid, runner=_BY)
-        request(self.ledger, entry.job, [key.dataid], by=_BY, requested=datetime.now(UTC), run_id=run_id)
-        producer = Producer(
+        key, node = self._node(chunk)
+        if node.job is None:
+            raise InvalidInput(f"{chunk}: {key.datasetid} is external, so it cannot be made here; use given(...)")
+        run_id = begin_run(self.ledger, node.job.jobid, runner=_BY)
+        request(self.ledger, node.job, [key.dataid], by=_BY, requested=datetime.now(UTC), run_id=run_id)
+        run = DatasetRun(
             ledger=self.ledger,
-            engine=lambda: self.spark,
-            declaration=entry.declaration,
-            root=entry.dataset.location or "",
-            foreign=self.catalogue.foreign,
-            schemas=self.catalogue.schemas,
+            graph=self.graph,
+            node=node,
             run_id=run_id,
+            start_spark=lambda: self.spark,
             at_once=1,
             log=_log,
-            published=lambda made: None,
         )
-        outcome = producer.run([key.dataid])
-        end_run(self.ledger, run_id, failed=not outcome.ok)
-        return outcome.reasons().get(key.dataid)
+        result = RunResult()
+        run.make([key.dataid], result)
+        end_run(self.ledger, run_id, failed=not result.ok)
+        return result.reasons().get(key.dataid)
 
     def _stage(self, rows: DataFrame, key: ChunkKey, claim_id: ClaimId, schema: StructType | None) -> NewManifest:
         root = f"{self.root}/{key.datasetid}"
         return validate(stage(rows, root=root, dataid=key.dataid, claim_id=claim_id, schema=schema))
 
-    def _entry(self, chunk: str) -> tuple[ChunkKey, Entry]:
+    def _node(self, chunk: str) -> tuple[ChunkKey, DatasetNode]:
         key = _key(chunk)
-        if key.datasetid not in self.catalogue.entries:
-            raise UnknownName(
-                f"{key.datasetid} is not in this pipeline; it has {', '.join(sorted(self.catalogue.entries))}"
-            )
-        return key, self.catalogue.entries[key.datasetid]
+        if key.datasetid not in self.graph.nodes:
+            raise UnknownName(f"{key.datasetid} is not in this pipeline; it has {', '.join(sorted(self.graph.nodes))}")
+        return key, self.graph.nodes[key.datasetid]
 
 
 def assert_rows(frame: DataFrame, expected: Iterable[tuple[Any, ...]]) -> None:
     """The frame has exactly these rows, in any order."""
-    found, wanted = Counter(tuple(row) for row in frame.collect()), Counter(expected)
-    if found != wanted:
-        parts = {"missing": wanted - found, "unexpected": found - wanted}
-        said = "".join(f"\n{word}: {row}" for word, some in parts.items() for row in some.elements())
-        raise AssertionError(f"the rows ({', '.join(frame.columns)}) differ:{said}")
+    actual, wanted = Counter(tuple(row) for row in frame.collect()), Counter(expected)
+    if actual != wanted:
+        parts = {"missing": wanted - actual, "unexpected": actual - wanted}
+        differences = "".join(f"\n{kind}: {row}" for kind, rows in parts.items() for row in rows.elements())
+        raise AssertionError(f"the rows ({', '.join(frame.columns)}) differ:{differences}")
 
 
 def _key(chunk: str) -> ChunkKey:

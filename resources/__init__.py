@@ -3,7 +3,7 @@
 ODF_DATABASE_URL     the ledger; without it the embedded Postgres, which starts on first use
 ODF_WAREHOUSE        the folder or URL of the data; without it a folder of the project
 ODF_SPARK_MASTER     local[*] (the default), spark://host:7077, yarn, k8s://...; ODF_SPARK_REMOTE: sc://host:15002
-ODF_CHUNKS_AT_ONCE   how many chunks a run makes at a time; without it two for each core
+ODF_CHUNKS_AT_ONCE   how many chunks a run makes at a time; without it two per core
 """
 
 from __future__ import annotations

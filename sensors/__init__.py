@@ -1,23 +1,5 @@
-"""The framework's sensors, instantiated for these pipelines. All of them run unless somebody stops them in the UI."""
+"""The sensors of these pipelines: the framework's own. All of them run unless a person stops them in the UI."""
 
 from __future__ import annotations
 
-from dagster import SensorDefinition
-
-from opendataflow_dagster.orchestrator.catalogue import Catalogue
-from opendataflow_dagster.orchestrator.endings import run_endings
-from opendataflow_dagster.orchestrator.files import files_sensor
-from opendataflow_dagster.orchestrator.heal import heal_sensor
-from opendataflow_dagster.orchestrator.planning import planning_sensor
-from opendataflow_dagster.orchestrator.readiness import readiness_sensor
-
-
-def all_sensors(catalogue: Catalogue) -> list[SensorDefinition]:
-    """What the daemon ticks."""
-    return [
-        readiness_sensor(catalogue),
-        planning_sensor(catalogue),
-        heal_sensor(catalogue),
-        files_sensor(catalogue),
-        *run_endings(),
-    ]
+from opendataflow_dagster.orchestrator.sensors import all_sensors as all_sensors

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from opendataflow_dagster.engine.connections import dagster_storage_url
 from opendataflow_dagster.ledger import chunks, schema
 from opendataflow_dagster.ledger.chunks import Chunk
 from opendataflow_dagster.ledger.database import Ledger
@@ -21,7 +22,6 @@ from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.model.errors import OpenDataFlowError
 from opendataflow_dagster.model.ids import ChunkKey, DataId
 from opendataflow_dagster.model.manifest import Manifest
-from opendataflow_dagster.orchestrator.storage import storage_url
 from tests.dagster_project import write_dagster_yaml
 from tests.dagster_server import PATIENCE_SECONDS, ROOT, end_session, free_port
 from tests.pipelines import hold
@@ -183,7 +183,7 @@ def dagster_dev(folder: Path, pipeline: Path, keys: Sequence[ChunkKey]) -> Itera
         "PYTHONPATH": str(ROOT),
         "DAGSTER_HOME": str(folder / "dagster_home"),
         "ODF_HOME": str(folder / ".odf"),
-        "ODF_DAGSTER_URL": storage_url(url),
+        "ODF_DAGSTER_URL": dagster_storage_url(url),
         hold.VARIABLE: str(folder / "hold"),
         "ODF_SPARK_MASTER": "local[2]",
         "ODF_SPARK_CONF": '{"spark.sql.shuffle.partitions": "2"}',

@@ -12,12 +12,12 @@ import psycopg
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run
 
+from opendataflow_dagster.engine.connections import close_ledgers
+from opendataflow_dagster.engine.dataset_graph import DatasetGraph, build_graph
 from opendataflow_dagster.engine.declaration import Declaration
 from opendataflow_dagster.ledger.database import Ledger
-from opendataflow_dagster.orchestrator import resources
-from opendataflow_dagster.orchestrator.catalogue import Catalogue, catalogue
-from opendataflow_dagster.orchestrator.config import run_config
 from opendataflow_dagster.orchestrator.definitions import build_definitions
+from opendataflow_dagster.orchestrator.run_config import run_config
 from tests.factories import Flow
 
 
@@ -35,11 +35,11 @@ class Project:
     flow: Flow
     instance: dg.DagsterInstance
     definitions: dg.Definitions | None = None
-    catalogue: Catalogue | None = None
+    graph: DatasetGraph | None = None
 
     def build(self, *declarations: Declaration, chunks_at_once: int = 2, **options: object) -> dg.Definitions:
         warehouse = str(self.flow.root)
-        self.catalogue = catalogue(declarations, warehouse)
+        self.graph = build_graph(declarations, warehouse)
         assets = options.get("assets", ())
         assert isinstance(assets, list | tuple)
         self.definitions = build_definitions(
@@ -56,8 +56,8 @@ class Project:
 
     def launch_as_sensor(self, job: str, dataids: list[str]) -> Outcome:
         """As the readiness sensor asks for it."""
-        assert self.catalogue is not None
-        (entry,) = [one for one, made in self.catalogue.made if made.jobid == job]
+        assert self.graph is not None
+        (entry,) = [one for one, made in self.graph.produced if made.jobid == job]
         tags = {"dagster/sensor_name": "readiness", "dagster/partition": dataids[0]}
         return self._run(job, tags, run_config(entry, dataids))
 
@@ -125,7 +125,7 @@ def project_on(url: str, root: Path, dagster_home: Path) -> Iterator[Project]:
         try:
             yield Project(flow=Flow(ledger=ledger, url=url, psql=psql, root=root / "warehouse"), instance=instance)
         finally:
-            resources.close_ledgers()
+            close_ledgers()
 
 
 def write_dagster_yaml(url: str, folder: Path) -> None:

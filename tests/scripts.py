@@ -13,9 +13,10 @@ from pathlib import Path
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId, JobId
 from opendataflow_dagster.model.job import Job, Policy
+from opendataflow_dagster.scripts.order import Order, Report, ScriptResult
 from opendataflow_dagster.scripts.process import Stop
-from opendataflow_dagster.scripts.run_job import Order, Report, run_chunk, run_next
-from opendataflow_dagster.scripts.run_script import Limits, Outcome
+from opendataflow_dagster.scripts.program import Limits
+from opendataflow_dagster.scripts.runner import run_chunk, run_next
 from tests.factories import Flow, job
 
 PROJECT = Path(__file__).parents[1]
@@ -32,7 +33,7 @@ def hear_signals() -> None:
 class Shop:
     flow: Flow
     folder: Path
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[ScriptResult] = field(default_factory=list)
     shown: bytearray = field(default_factory=bytearray)
 
     @property

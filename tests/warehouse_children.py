@@ -22,8 +22,9 @@ from pyspark.sql.functions import udf
 from pyspark.sql.types import StructType
 
 from opendataflow_dagster import sql_dataset
-from opendataflow_dagster.engine.chunk import ChunkContext, Inputs, frame_of
+from opendataflow_dagster.engine.chunk import ChunkContext, Inputs
 from opendataflow_dagster.engine.declaration import ReadForeign
+from opendataflow_dagster.engine.spark_source import SparkSource, require_frame
 from opendataflow_dagster.model.checks import between, not_null, unique
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.errors import InvalidDefinition, OpenDataFlowError
@@ -52,9 +53,9 @@ def sql_chunk(spark: SparkSession, dataid: str, read: ReadForeign) -> DataFrame:
     )
     log = logging.getLogger(__name__)
     context = ChunkContext(datasetid=declared.datasetid, dataid=claim.dataid, claim=claim, spark=spark, log=log)
-    assert declared.compute is not None
+    assert isinstance(declared.source, SparkSource)
     inputs = Inputs(claim=claim, declaration=declared, spark=spark, foreign={raw.datasetid: read})
-    return frame_of(declared.compute(inputs, context), declared.datasetid)
+    return require_frame(declared.source.compute(inputs, context), declared.datasetid)
 
 
 def interrupted_sql(spark: SparkSession, root: Path) -> str:

@@ -90,7 +90,7 @@ def _declared(file: Path) -> tuple[Registry, dict[str, int]]:
         raise InvalidInput(
             f"{file} does not exist; pass the file that calls build_definitions, or create a project with: odf init"
         )
-    child = run_module("orchestrator.describe", str(file.resolve()))
+    child = run_module("orchestrator.declared_registry", str(file.resolve()))
     if child.exit_code == InvalidInput.exit_code:
         raise InvalidDefinition(child.message)
     if child.exit_code != 0:

@@ -20,9 +20,8 @@ from .parsing import Number
 if TYPE_CHECKING:
     from opendataflow_dagster.model.claim import Claim
     from opendataflow_dagster.scripts.environment import Provision
+    from opendataflow_dagster.scripts.order import Order, Report, ScriptResult
     from opendataflow_dagster.scripts.output import Screen
-    from opendataflow_dagster.scripts.run_job import Order, Report
-    from opendataflow_dagster.scripts.run_script import Outcome
 
     from .connection import Ledger
 
@@ -65,7 +64,7 @@ def run(dataid: str | None, everything: bool, parallel: int, **options: Any) -> 
       odf run --all --parallel 4 jobs/load.sh --verbose
       odf run --job load --dataid 2024-01-05 python3 load.py
     """
-    from opendataflow_dagster.scripts.run_job import run_chunk, run_next
+    from opendataflow_dagster.scripts.runner import run_chunk, run_next
 
     if dataid is not None and (everything or parallel > 1):
         raise InvalidInput("--dataid cannot be combined with --all or --parallel")
@@ -88,7 +87,7 @@ def force(dataid: str, **options: Any) -> None:
     Example:
       odf force --dataid test-1 jobs/load.sh
     """
-    from opendataflow_dagster.scripts.run_job import run_chunk
+    from opendataflow_dagster.scripts.runner import run_chunk
 
     _execute(lambda ledger, order: run_chunk(ledger, order, dataid, forced=True), several=False, **options)
 
@@ -108,19 +107,19 @@ def _execute(
 ) -> None:
     from opendataflow_dagster.ledger.settings import home
     from opendataflow_dagster.model.ids import job_id
-    from opendataflow_dagster.scripts.run_job import Order
-    from opendataflow_dagster.scripts.run_script import Limits
+    from opendataflow_dagster.scripts.order import Order
+    from opendataflow_dagster.scripts.program import Limits
 
     from .script_console import ScriptConsole
 
     console = ScriptConsole(only_stderr=json_wanted)
-    outcomes: list[Outcome] = []
+    outcomes: list[ScriptResult] = []
     rehearsed: list[tuple[Claim, Provision]] = []
 
     def screen(claim: Claim) -> Screen:
         return console.prefixed(claim.dataid) if several else console.plain()
 
-    def tell(outcome: Outcome) -> None:
+    def tell(outcome: ScriptResult) -> None:
         if json_wanted:
             outcomes.append(outcome)
         click.echo(f"odf: {printable(_sentence(outcome))}", err=True)
@@ -157,7 +156,7 @@ def _executable(script: str) -> str:
     return path
 
 
-def _sentence(outcome: Outcome) -> str:
+def _sentence(outcome: ScriptResult) -> str:
     chunk = f"{outcome.claim.jobid}/{outcome.claim.dataid}"
     if outcome.result == "finished":
         return f"{chunk} finished in {outcome.seconds:.1f} s"
@@ -165,7 +164,7 @@ def _sentence(outcome: Outcome) -> str:
     return f"{chunk} {outcome.result}: {outcome.reason}{log}"
 
 
-def _print_report(report: Report, outcomes: list[Outcome], json_wanted: bool) -> None:
+def _print_report(report: Report, outcomes: list[ScriptResult], json_wanted: bool) -> None:
     if report.nothing is not None:
         click.echo(f"odf: {printable(report.nothing.sentence)}", err=True)
     if json_wanted:

@@ -37,7 +37,7 @@ def refresh(datasetid: str, json_wanted: bool) -> None:
       odf table refresh delays --json
     """
     transfer.look_up(datasets=[datasetid], jobs=[])
-    child = run_module("orchestrator.table", datasetid)
+    child = run_module("engine.catalog_table", datasetid)
     if child.exit_code != 0:
         click.echo(child.message, err=True)
         click.get_current_context().exit(child.exit_code if child.exit_code > 0 else OpenDataFlowError.exit_code)

@@ -1,4 +1,4 @@
-"""What an author's function gets of the chunk it makes: the rows of its inputs, and, if it asks, the context."""
+"""What a Python or SQL source gets of the chunk that it makes: its input rows and its context."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from logging import Logger
 from typing import TYPE_CHECKING
 
 from ..model.claim import Claim
-from ..model.errors import InvalidInput
 from ..model.ids import ChunkKey, DataId, DatasetId
 from ..model.verdict import InputVersion
 from ..protocol.read import read
@@ -31,33 +30,20 @@ class ChunkContext:
 
     @property
     def inputs(self) -> tuple[InputVersion, ...]:
-        """The chunks it is made from, each with the version that the claim has pinned."""
+        """The input chunks, each with the version that the claim pinned."""
         return self.claim.inputs
-
-
-def frame_of(made: object, datasetid: DatasetId) -> DataFrame:
-    """What the author's function returned, if it is what a function of a DataSet returns."""
-    from pyspark.sql import DataFrame
-
-    if isinstance(made, DataFrame):
-        return made
-    kind = "nothing" if made is None else type(made).__name__
-    next_step = "return the DataFrame that you made"
-    if kind in ("Output", "MaterializeResult", "AssetMaterialization"):
-        next_step = "return the DataFrame itself; the framework stores it and tells Dagster"
-    raise InvalidInput(f"the function of DataSet {datasetid} returned {kind}, not a Spark DataFrame; {next_step}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The inputs of one claim. They are read through the manifests that it has pinned, never through a bare path."""
+    """The inputs of one claim, read through the manifests that it pinned and never through a bare path."""
 
     claim: Claim
     declaration: Declaration
     spark: SparkSession
-    #: How to read what has no manifest.
+    #: How to read chunks that have no manifest.
     foreign: Mapping[DatasetId, ReadForeign]
-    #: The input chunks that were deliberately not produced, and the columns of DataSets that declare them.
+    #: Input chunks that were deliberately not produced, and the declared schemas of DataSets.
     skipped: frozenset[ChunkKey] = frozenset()
     schemas: Mapping[DatasetId, StructType] = field(default_factory=dict)
 

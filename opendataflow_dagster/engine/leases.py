@@ -1,4 +1,4 @@
-"""The claims that a run holds: renewed by one thread while the work goes on, abandoned at once when it ends badly."""
+"""The lease keeper: one thread renews the leases of all claims of a run, independent of the work itself."""
 
 from __future__ import annotations
 
@@ -16,64 +16,75 @@ from ..protocol.release import abandon
 from ..protocol.renew import renew
 
 
-class Leases:
-    """Renews at a third of the shortest lease, so that two renewals may fail before one runs out."""
+class LeaseKeeper:
+    """Renews at a third of the shortest lease, so that two renewals may fail before a lease expires."""
 
     def __init__(self, ledger: Ledger, log: Logger) -> None:
         self._ledger = ledger
         self._log = log
         self._held: dict[ClaimId, Claim] = {}
+        #: When each lease expires, by this process's clock.
+        self._expires: dict[ClaimId, float] = {}
         self._begun: set[ClaimId] = set()
         self._lost: set[ClaimId] = set()
+        self._renew_at = 0.0
         self._change = threading.Condition()
-        self._ends = False
-        self._over = False
-        self._thread = threading.Thread(target=self._renew_all, name="odf-leases", daemon=True)
+        self._run_fails = False
+        self._closed = False
+        self._thread = threading.Thread(target=self._keep, name="odf-leases", daemon=True)
 
-    def __enter__(self) -> Leases:
+    def __enter__(self) -> LeaseKeeper:
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing is held any more afterwards, whatever happened: what was not published runs again by itself."""
+        """Abandon every claim that has no outcome, so that its chunk can run again at once."""
         with self._change:
-            self._over = True
+            self._closed = True
             self._change.notify()
-            left = list(self._held.values())
+            held = list(self._held.values())
             self._held.clear()
-        word = type(error).__name__ if error else "no error"
-        begun = [one for one in left if one.claim_id in self._begun]
-        self._abandon(begun, f"the run ended in the middle of it ({word})")
-        # One that kills Spark must not take those with it that only waited for their turn.
-        waited = [one for one in left if one.claim_id not in self._begun]
-        self._abandon(waited, f"the run ended before it began ({word})", begun=False)
-        self._thread.join(timeout=10)
+        cause = str(error) if isinstance(error, OpenDataFlowError) else type(error).__name__ if error else "no error"
+        begun = [claim for claim in held if claim.claim_id in self._begun]
+        self._abandon(begun, f"the run ended while the chunk was in progress ({cause})")
+        # A chunk that was never started has not used up an attempt.
+        unbegun = [claim for claim in held if claim.claim_id not in self._begun]
+        self._abandon(unbegun, f"the run ended before the chunk was started ({cause})", begun=False)
+        # A renewal that is stuck must not hold up the run: it renews nothing that was released.
+        self._thread.join(timeout=1)
 
     def hold(self, claims: Iterable[Claim]) -> None:
+        """Keep the leases of new claims."""
         with self._change:
-            self._held.update({one.claim_id: one for one in claims})
+            now = monotonic()
+            for claim in claims:
+                seconds = claim.lease.total_seconds()
+                self._renew_at = min(self._renew_at, now + seconds / 3) if self._held else now + seconds / 3
+                self._held[claim.claim_id] = claim
+                self._expires[claim.claim_id] = now + seconds
             self._change.notify()
 
     def begin(self, claim: Claim) -> bool:
-        """Its work begins now; until then it has only waited. False: the run ends, and nothing begins any more."""
+        """The chunk is started. False: the run is failing, start nothing more."""
         with self._change:
-            if not self._ends:
+            if not self._run_fails:
                 self._begun.add(claim.claim_id)
-            return not self._ends
+            return not self._run_fails
 
-    def end(self) -> None:
-        """What happened to one chunk ends the whole run."""
+    def fail_run(self) -> None:
+        """An error of one chunk ends the whole run."""
         with self._change:
-            self._ends = True
+            self._run_fails = True
 
-    def let_go(self, claim: Claim) -> None:
-        """It was published, failed or lost: nobody renews it."""
+    def release(self, claim: Claim) -> None:
+        """The claim has its outcome: published, failed or lost."""
         with self._change:
             self._held.pop(claim.claim_id, None)
 
     def is_lost(self, claim: Claim) -> bool:
+        """Another client took the chunk, or the lease expired while the ledger could not be reached."""
         return claim.claim_id in self._lost
 
     def _abandon(self, claims: list[Claim], reason: str, *, begun: bool = True) -> None:
@@ -81,36 +92,40 @@ class Leases:
             if claims:
                 abandon(self._ledger, claims, reason, begun=begun)
         except ClaimLost:
-            pass  # somebody else has taken care of them
+            pass  # already released by another client
         except OpenDataFlowError as error:
-            self._log.warning(f"{len(claims)} claims cannot be given back now, their leases will run out: {error}")
+            self._log.warning(f"{len(claims)} claims could not be released, so their leases will expire: {error}")
 
-    def _renew_all(self) -> None:
-        renewed = monotonic()
+    def _keep(self) -> None:
         while True:
             with self._change:
-                while not self._over:
-                    if not self._held:
-                        self._change.wait()
-                        renewed = monotonic()  # what comes now has just been claimed
-                        continue
-                    pause = min(one.lease.total_seconds() for one in self._held.values()) / 3
-                    if (left := renewed + pause - monotonic()) <= 0:
+                while not self._closed:
+                    wait = self._renew_at - monotonic() if self._held else None
+                    if wait is not None and wait <= 0:
                         break
-                    self._change.wait(left)
-                if self._over:
+                    self._change.wait(wait)
+                if self._closed:
                     return
                 held = list(self._held.values())
-            renewed = monotonic()
             self._renew(held)
 
     def _renew(self, held: list[Claim]) -> None:
+        began, lost, failed = monotonic(), list[Claim](), False
         try:
             renew(self._ledger, held)
         except ClaimLost as error:
-            with self._change:
-                for one in error.lost:
-                    self._held.pop(one.claim_id, None)
-                    self._lost.add(one.claim_id)
-        except OpenDataFlowError as error:
-            self._log.warning(f"the leases of {len(held)} claims could not be renewed, later again: {error}")
+            lost = error.lost
+        except Exception as error:  # the thread must survive: without it every lease expires
+            self._log.warning(f"the leases of {len(held)} claims could not be renewed; retrying: {error}")
+            failed = True
+        with self._change:
+            now = monotonic()
+            if failed:
+                lost = [claim for claim in held if now >= self._expires[claim.claim_id]]
+            else:
+                self._expires |= {claim.claim_id: began + claim.lease.total_seconds() for claim in held}
+            for claim in lost:
+                self._held.pop(claim.claim_id, None)
+                self._lost.add(claim.claim_id)
+            shortest = min(claim.lease.total_seconds() for claim in held)
+            self._renew_at = now + min(5.0, shortest / 10) if failed else began + shortest / 3

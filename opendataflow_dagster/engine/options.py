@@ -1,4 +1,4 @@
-"""What may be said of a DataSet, and whether it was said right: a misspelt option would silently say nothing."""
+"""The options of a DataSet. A misspelt or wrong option is an error, because it would silently have no effect."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from pyspark.sql.types import StructType
-
 from ..model.check import Check
 from ..model.errors import InvalidDefinition
 from ..model.job import ChunkMapping, Policy
 from ..model.partitions import Partitions
 
 if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
     from .declaration import Declaration
 
 
 class Options(TypedDict, total=False):
-    """What may be said of every DataSet that this project makes."""
+    """Options of every DataSet that this project makes."""
 
-    #: Which DataSet an input is, where it has another name.
+    #: The DataSet of an input, where the names differ.
     inputs: Mapping[str, str | Declaration]
-    #: Which chunks of an input a chunk needs: EQUAL, ALL, within(...) or ListedChunks(function).
+    #: Which chunks of an input each chunk needs: EQUAL, ALL, within(...) or ListedChunks(function).
     mapping: Mapping[str, ChunkMapping]
-    #: Which chunks there are; None: any dataid, announced as they come.
+    #: Which chunks exist; None: any dataid, as announced.
     partitions: Partitions | None
     checks: Sequence[Check]
     schema: StructType | None
-    #: Lease, attempts, what is retried, order, cascade.
+    #: Lease, retries, order, cascade.
     policy: Policy
-    #: How many chunks are made at a time, at first; `odf throttle` changes it while it runs.
+    #: The initial concurrency limit; `odf throttle` changes it at run time.
     concurrency: int | None
-    #: Where its files go, when not below the warehouse.
+    #: The folder of its files, if not below the warehouse.
     root: str | None
     #: How many chunks one run of a backfill takes.
     chunks_per_run: int
-    #: Announce every chunk without being asked, so that the sensor makes it.
+    #: Announce every chunk, so that the sensor makes it without a request.
     planned: bool
     #: The name of the producing Job.
     job: str | None
@@ -49,18 +49,18 @@ class Options(TypedDict, total=False):
     skipped_input: Literal["waits", "passes"]
     #: May two chunks have the same content?
     repeats: bool
-    #: Keep a table for outside readers in the catalog of Spark (docs/warehouse.md).
+    #: Keep a Spark catalog table for outside readers (docs/warehouse.md).
     table: bool
 
 
 def refuse_wrong_options(name: str, options: Mapping[str, object]) -> None:
     for option, value in options.items():
-        if option not in _RIGHT:
-            close = get_close_matches(option, _RIGHT, n=1)
-            advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(_RIGHT)}"
+        if option not in _VALID:
+            close = get_close_matches(option, _VALID, n=1)
+            advice = f"did you mean {close[0]}?" if close else f"the options are {', '.join(_VALID)}"
             raise InvalidDefinition(f"DataSet {name}: there is no option {option}; {advice}")
-        is_right, wanted = _RIGHT[option]
-        if not is_right(value):
+        is_valid, wanted = _VALID[option]
+        if not is_valid(value):
             raise InvalidDefinition(f"DataSet {name}: {option} is {value!r}; give {wanted}")
 
 
@@ -73,10 +73,12 @@ def _are_partitions(value: object) -> bool:
 
 
 def _are_checks(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(one, Check) for one in value)
+    return isinstance(value, list | tuple) and all(isinstance(check, Check) for check in value)
 
 
 def _is_schema(value: object) -> bool:
+    from pyspark.sql.types import StructType
+
     return isinstance(value, StructType | None)
 
 
@@ -104,7 +106,7 @@ def _is_bool(value: object) -> bool:
     return isinstance(value, bool)
 
 
-_RIGHT: Mapping[str, tuple[Callable[[object], bool], str]] = {
+_VALID: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "inputs": (_is_mapping, "a dict from parameter to DataSet"),
     "mapping": (_is_mapping, "a dict from parameter to EQUAL, ALL, within(...) or ListedChunks(function)"),
     "partitions": (_are_partitions, "daily(...), hourly(...), weekly(...), monthly(...), static(...) or ranges(...)"),

@@ -1,6 +1,6 @@
-"""A DataSet as an asset of Dagster, and the job by which it is launched alone.
+"""A DataSet as a Dagster asset, and the job that launches it alone.
 
-Dagster reads the annotations of the asset's function, so they are not postponed here.
+Dagster reads the annotations of the asset's function, so this module does not postpone them.
 """
 
 import warnings
@@ -8,88 +8,83 @@ from collections.abc import Sequence
 from functools import cache
 
 import dagster as dg
-from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from ..engine.dataset_graph import DatasetGraph, DatasetNode
 from ..model.errors import InvalidInput
 from ..model.ids import data_id
 from ..model.job import Input, Job
-from .catalogue import Catalogue, Entry
-from .config import DATAIDS, operation_of
-from .io_manager import Work
+from .dagster_internals import NO_EVENTS_BY_DAGSTER, UnresolvedAssetJobDefinition
+from .io_manager import ChunkRequest
 from .partitions import mapping_of, partitions_of
+from .run_config import DATAIDS, asset_key_of, operation_of
 
 IO_MANAGER = "opendataflow"
 
-# Each chunk gets an event of its own while the run goes on. Dagster would add one for each of them at the end, and one
-# without a partition where the chunks come from the configuration. This mark on the output tells it not to.
-_NO_EVENTS_BY_DAGSTER = {SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION: True}
 
-
-def asset_of(entry: Entry, job: Job, catalogue: Catalogue) -> dg.AssetsDefinition:
-    declared = entry.declaration
+def asset_of(node: DatasetNode, job: Job, graph: DatasetGraph) -> dg.AssetsDefinition:
+    declared = node.declaration
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
 
         @dg.multi_asset(
-            name=operation_of(entry),
+            name=operation_of(node),
             outs={
                 "result": dg.AssetOut(
-                    key=entry.asset_key,
+                    key=asset_key_of(node),
                     io_manager_key=IO_MANAGER,
                     owners=_owners(declared.owner),
                     description=declared.description,
-                    kinds={"spark", declared.kind},
-                    metadata=_described(entry),
+                    kinds=set(declared.source.kinds),
+                    metadata=_metadata(node),
                 )
             },
-            deps=[_needed(entry, one, catalogue) for one in job.inputs],
+            deps=[_dependency(node, source, graph) for source in job.inputs],
             partitions_def=partitions_of(declared),
-            backfill_policy=dg.BackfillPolicy.multi_run(entry.chunks_per_run),
+            backfill_policy=dg.BackfillPolicy.multi_run(node.chunks_per_run),
             config_schema={DATAIDS: dg.Field([str], is_required=False, description="Make these chunks.")},
             group_name=declared.domain,
         )
-        def made(context: dg.AssetExecutionContext) -> dg.Output[Work]:
-            dataids, planned = _dataids(context, entry)
-            work = Work(
-                entry=entry,
+        def asset(context: dg.AssetExecutionContext) -> dg.Output[ChunkRequest]:
+            dataids, planned = _dataids(context, node)
+            requested = ChunkRequest(
+                node=node,
                 job=job,
-                catalogue=catalogue,
-                dataids=tuple(dict.fromkeys(data_id(one) for one in dataids)),
+                graph=graph,
+                dataids=tuple(dict.fromkeys(data_id(dataid) for dataid in dataids)),
                 planned=frozenset(planned),
             )
-            return dg.Output(work, metadata=_NO_EVENTS_BY_DAGSTER)
+            return dg.Output(requested, metadata=NO_EVENTS_BY_DAGSTER)
 
-    return made
+    return asset
 
 
-def external_asset_of(entry: Entry) -> dg.AssetSpec:
-    declared = entry.declaration
+def external_asset_of(node: DatasetNode) -> dg.AssetSpec:
+    declared = node.declaration
     spec = dg.AssetSpec(
-        key=entry.asset_key,
+        key=asset_key_of(node),
         partitions_def=partitions_of(declared),
         group_name=declared.domain,
         owners=_owners(declared.owner),
         description=declared.description,
-        kinds={"external"},
-        metadata=_described(entry),
+        kinds=set(declared.source.kinds),
+        metadata=_metadata(node),
     )
     return spec.with_io_manager_key(IO_MANAGER)
 
 
-def job_of(entry: Entry, job: Job) -> UnresolvedAssetJobDefinition:
+def job_of(node: DatasetNode, job: Job) -> UnresolvedAssetJobDefinition:
     """It has the Job's name: `dagster job launch -j JOB`."""
-    return _job(job.jobid, entry.asset_key)
+    return _job(job.jobid, asset_key_of(node))
 
 
 @cache
 def _job(name: str, asset_key: dg.AssetKey) -> UnresolvedAssetJobDefinition:
-    """Once: the sensors that start it must name the very same."""
+    """Cached, because sensors must refer to the same object."""
     return dg.define_asset_job(name, selection=dg.AssetSelection.assets(asset_key))
 
 
-def _dataids(context: dg.AssetExecutionContext, entry: Entry) -> tuple[Sequence[str], Sequence[str]]:
-    """The chunks of this run, and those of them that Dagster has planned."""
+def _dataids(context: dg.AssetExecutionContext, node: DatasetNode) -> tuple[Sequence[str], Sequence[str]]:
+    """The chunks of this run, and those that Dagster has planned."""
     tagged: Sequence[str] = ()
     if context.has_partition_key:
         tagged = [context.partition_key]
@@ -99,33 +94,33 @@ def _dataids(context: dg.AssetExecutionContext, entry: Entry) -> tuple[Sequence[
         return named, tagged
     if not tagged:
         raise InvalidInput(
-            f"which chunks of {entry.dataset.datasetid}? Launch it for a partition, or name them in the configuration "
-            f"of the run ({DATAIDS}: [...])"
+            f"{node.dataset.datasetid}: the run names no chunks; launch it for a partition, or set {DATAIDS}: [...] in "
+            f"the run configuration"
         )
     return tagged, tagged
 
 
-def _needed(entry: Entry, source: Input, catalogue: Catalogue) -> dg.AssetDep:
-    theirs = catalogue.entries[source.datasetid]
-    mapping = mapping_of(source.mapping, entry.dataset.partitions, theirs.dataset.partitions)
-    return dg.AssetDep(theirs.asset_key, partition_mapping=mapping)
+def _dependency(node: DatasetNode, source: Input, graph: DatasetGraph) -> dg.AssetDep:
+    upstream = graph.nodes[source.datasetid]
+    mapping = mapping_of(source.mapping, node.dataset.partitions, upstream.dataset.partitions)
+    return dg.AssetDep(asset_key_of(upstream), partition_mapping=mapping)
 
 
 def _owners(owner: str | None) -> list[str] | None:
-    """Dagster knows e-mail addresses and teams."""
+    """Dagster accepts e-mail addresses and teams."""
     if owner is None:
         return None
     return [owner if "@" in owner or owner.startswith("team:") else f"team:{owner}"]
 
 
-def _described(entry: Entry) -> dict[str, object]:
-    declared = entry.declaration
-    described: dict[str, object] = {"job": declared.jobid}
-    if entry.dataset.location is not None:
-        described["root"] = dg.MetadataValue.path(entry.dataset.location)
+def _metadata(node: DatasetNode) -> dict[str, object]:
+    declared = node.declaration
+    metadata: dict[str, object] = {"job": declared.jobid}
+    if node.dataset.location is not None:
+        metadata["root"] = dg.MetadataValue.path(node.dataset.location)
     if declared.checks:
-        described["checks"] = ", ".join(one.name for one in declared.checks)
+        metadata["checks"] = ", ".join(check.name for check in declared.checks)
     if declared.schema is not None:
-        columns = [dg.TableColumn(one.name, one.dataType.simpleString()) for one in declared.schema.fields]
-        described["dagster/column_schema"] = dg.TableSchema(columns)
-    return described
+        columns = [dg.TableColumn(column.name, column.dataType.simpleString()) for column in declared.schema.fields]
+        metadata["dagster/column_schema"] = dg.TableSchema(columns)
+    return metadata

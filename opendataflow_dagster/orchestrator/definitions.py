@@ -1,4 +1,4 @@
-"""From declarations to Dagster: the ledger is made equal to the code, then every DataSet becomes an asset."""
+"""From declarations to Dagster: register the DataSets, then define assets, jobs, sensors and resources."""
 
 from __future__ import annotations
 
@@ -7,26 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import dagster as dg
 
+from ..engine.connections import home
+from ..engine.dataset_graph import DatasetGraph, build_graph, register_graph
 from ..engine.declaration import Declaration
-from ..ledger.database import Ledger
-from ..ledger.settings import home
-from ..model.errors import OpenDataFlowError
-from ..protocol.register import register
-from ..protocol.throttle import throttle_first
 from .assets import IO_MANAGER, asset_of, external_asset_of, job_of
-from .catalogue import Catalogue, catalogue
-from .endings import run_endings
-from .files import files_sensor
-from .heal import heal_sensor
 from .io_manager import DatasetIOManager
-from .planning import planning_sensor
-from .readiness import readiness_sensor
 from .resources import LedgerResource, SparkResource
+from .sensors import all_sensors
 
 WAREHOUSE_VARIABLE = "ODF_WAREHOUSE"
 
-#: Who only wants to know what a code location declares (describe.py) puts a list here: then nothing is registered.
-only_describe: list[Catalogue] | None = None
+#: Set by declared_registry.py to collect the graphs of a code location instead of registering them.
+collected_graphs: list[DatasetGraph] | None = None
 
 
 def build_definitions(
@@ -36,29 +28,29 @@ def build_definitions(
     spark: SparkResource | None = None,
     warehouse: str | None = None,
     chunks_at_once: int = 0,
-    sensors: Callable[[Catalogue], Sequence[dg.SensorDefinition]] | None = None,
+    sensors: Callable[[DatasetGraph], Sequence[dg.SensorDefinition]] | None = None,
     resources: Mapping[str, object] | None = None,
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec] = (),
 ) -> dg.Definitions:
-    """Everything that Dagster needs to know of these DataSets.
+    """Everything that Dagster needs to know about these DataSets.
 
-    `warehouse`: the folder or URL below which DataSets have their roots. `sensors` makes them from the catalogue of all
-    DataSets; without it the framework's own. `assets` and `resources` of plain Dagster may stand beside.
+    `warehouse` is the folder or URL below which DataSets have their roots. `sensors` makes the sensors from the graph
+    of all DataSets; without it there are the framework's own. `assets` and `resources` are plain Dagster ones.
     """
-    found = catalogue(declarations, warehouse or warehouse_root())
+    graph = build_graph(declarations, warehouse or warehouse_root())
     ledger, spark = ledger or LedgerResource(), spark or SparkResource()
-    if only_describe is None:
-        register_all(ledger.ledger, found)
+    if collected_graphs is None:
+        register_graph(ledger.ledger, graph)
     else:
-        only_describe.append(found)
+        collected_graphs.append(graph)
     return dg.Definitions(
         assets=[
-            *(external_asset_of(one) for one in found.entries.values() if one.job is None),
-            *(asset_of(one, job, found) for one, job in found.made),
+            *(external_asset_of(node) for node in graph.nodes.values() if node.job is None),
+            *(asset_of(node, job, graph) for node, job in graph.produced),
             *assets,
         ],
-        jobs=[job_of(one, job) for one, job in found.made],
-        sensors=list((sensors or all_sensors)(found)),
+        jobs=[job_of(node, job) for node, job in graph.produced],
+        sensors=list((sensors or all_sensors)(graph)),
         resources={
             **(resources or {}),
             "ledger": ledger,
@@ -72,25 +64,3 @@ def build_definitions(
 def warehouse_root() -> str:
     """ODF_WAREHOUSE, or a folder of the project."""
     return os.environ.get(WAREHOUSE_VARIABLE, "").strip() or str(home() / "warehouse")
-
-
-def register_all(ledger: Ledger, found: Catalogue) -> None:
-    """Code is the master. A code location that cannot reach its ledger does not load, and says why."""
-    try:
-        register(ledger, [one.dataset for one in found.entries.values()], [job for _, job in found.made])
-        for one, job in found.made:
-            if one.declaration.concurrency is not None:
-                throttle_first(ledger, job.jobid, one.declaration.concurrency)
-    except OpenDataFlowError as error:
-        error.add_note("The DataSets of this code location were not registered in the ledger, so it is not loaded.")
-        raise
-
-
-def all_sensors(found: Catalogue) -> list[dg.SensorDefinition]:
-    return [
-        readiness_sensor(found),
-        planning_sensor(found),
-        heal_sensor(found),
-        files_sensor(found),
-        *run_endings(),
-    ]

@@ -1,6 +1,6 @@
-"""Runs `dagster dev`, and sees that the embedded Postgres lives: without its own tables Dagster could not even ask.
+"""Runs `dagster dev`, and restarts the embedded Postgres if it stops: Dagster's own tables are in it.
 
-So an `odf db stop` does not last meanwhile: end this first.
+So `odf db stop` has no lasting effect while this runs; end this first.
 
 python -m opendataflow_dagster.orchestrator.dev PORT
 """
@@ -12,20 +12,17 @@ import subprocess
 import sys
 from types import FrameType
 
-from ..ledger.database import Ledger
-from ..ledger.embedded import EmbeddedPostgres
-from ..ledger.settings import configured_url, database_url, home
+from ..engine.connections import keep_embedded_postgres_alive, open_ledger, prepare_dagster_storage
 from ..model.errors import EmbeddedPostgresError
-from .storage import prepare_storage
 
-_LOOK_SECONDS = 2.0
+_CHECK_SECONDS = 2.0
 
 
 def main(port: str) -> int:
-    with Ledger(database_url(), actor="dev") as ledger:
-        prepare_storage(ledger)
+    with open_ledger("dev") as ledger:
+        prepare_dagster_storage(ledger)
     command = [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", port, "-w", "workspace.yaml"]
-    # Who was started in the background ignores it, and Dagster's processes stop each other by it.
+    # A process started in the background ignores SIGINT, and Dagster's processes stop each other with it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     dagster = subprocess.Popen(command)
 
@@ -33,21 +30,16 @@ def main(port: str) -> int:
         dagster.send_signal(signal.SIGINT)
 
     signal.signal(signal.SIGTERM, end)
-    # Ctrl-C reaches the whole group of processes by itself.
+    # Ctrl-C reaches every process of the group by itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
-            return dagster.wait(timeout=_LOOK_SECONDS)
+            return dagster.wait(timeout=_CHECK_SECONDS)
         except subprocess.TimeoutExpired:
-            _keep_alive()
-
-
-def _keep_alive() -> None:
-    if configured_url() is None:
-        try:
-            EmbeddedPostgres(home()).start()
-        except EmbeddedPostgresError as error:
-            sys.stderr.write(f"{error}\n")
+            try:
+                keep_embedded_postgres_alive()
+            except EmbeddedPostgresError as error:
+                sys.stderr.write(f"{error}\n")
 
 
 if __name__ == "__main__":

@@ -1,41 +1,44 @@
-"""The IO manager: reads inputs through manifests, and stages, validates and publishes outputs, chunk by chunk.
+"""The IO manager: makes and publishes the chunks of a DataSet, and reads chunks for plain Dagster assets.
 
-A DataSet's asset returns its Work: which chunks, and how each is made. `handle_output` does it. Inputs of DataSets are
-read there too, through the versions that each claim has pinned; `load_input` serves assets of plain Dagster.
+The asset of a DataSet returns a ChunkRequest. `handle_output` makes its chunks; each reads its inputs through the
+versions that its claim pinned.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import dagster as dg
-from dagster._core.execution.context.system import StepExecutionContext
 
-from ..engine.outcome import Made, Outcome
-from ..engine.producer import Producer, patiently
-from ..ledger import reports
-from ..ledger.chunks import ready_versions
-from ..ledger.database import Ledger
-from ..model.errors import InvalidInput, InvalidManifest
-from ..model.ids import ChunkKey, DataId, DatasetId, RunId, dataset_id
+from ..engine.catalog_table import update_table
+from ..engine.connections import Ledger
+from ..engine.dataset_graph import DatasetGraph, DatasetNode
+from ..engine.dataset_run import DatasetRun
+from ..engine.heartbeat import heartbeat
+from ..engine.orchestrator_runs import close_run
+from ..engine.other_runs import wait_for_other_runs
+from ..engine.reading import read_chunks
+from ..engine.retry import Retry
+from ..engine.run_result import ChunkResult, RunResult
+from ..engine.unreported import how_made
+from ..model.errors import InvalidInput
+from ..model.ids import DataId, RunId, dataset_id
 from ..model.job import Job
 from ..model.manifest import Manifest
 from ..protocol.job_run import begin_run, end_run
-from ..protocol.request import Requested, request
-from ..warehouse import parquet
+from ..protocol.request import request
 from . import metadata
-from .catalogue import Catalogue, Entry
-from .endings import end_badly
-from .events import EventWriter, Materialized, Origin, write_planned
-from .liveness import heard_of
-from .meanwhile import came_meanwhile, wait_for_others
+from .additional_chunks import additional_chunks
+from .dagster_internals import EventOrigin, StepExecutionContext, write_planned_events
+from .events import ChunkMaterialized, EventWriter
 from .resources import LedgerResource, SparkResource
-from .table import follow
+from .run_config import asset_key_of
+from .run_status_sensors import is_cancelled
 from .trigger import trigger_of
 
 if TYPE_CHECKING:
@@ -45,193 +48,173 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
-    """What the asset of a DataSet returns."""
+class ChunkRequest:
+    """What the asset of a DataSet returns: the chunks that the run is to make."""
 
-    entry: Entry
+    node: DatasetNode
     job: Job
-    catalogue: Catalogue
+    graph: DatasetGraph
     dataids: tuple[DataId, ...]
-    #: Those of them that Dagster itself has planned: others come from the run's configuration.
+    #: Those that Dagster itself has planned. The others come from the run configuration.
     planned: frozenset[str]
 
 
 class DatasetIOManager(dg.ConfigurableIOManager):
     ledger: LedgerResource
     spark: SparkResource
-    #: How many chunks a run makes at a time; 0: two for each core. What one waits for (the driver, the file system, the
-    #: ledger) is hidden by another; Spark itself never works on more than its cores.
+    #: How many chunks a run makes at a time; 0: two per core, so that one computes while another waits for I/O.
     chunks_at_once: int = 0
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:
-        if not isinstance(obj, Work):
+        if not isinstance(obj, ChunkRequest):
             raise InvalidInput(
-                f"this IO manager publishes chunks of DataSets, and {type(obj).__name__} is none; "
-                f"declare the asset with @dataset, or give it another IO manager"
+                f"this IO manager publishes chunks of DataSets, not {type(obj).__name__}; declare the asset with "
+                f"@dataset, or give it another IO manager"
             )
         step, ledger = context.step_context, self.ledger.ledger
-        origin = origin_of(step)
+        origin = EventOrigin(run_id=step.run_id, job_name=step.job_name, step_key=step.step.key)
         with (
-            _run_of(ledger, obj.job, step) as run_id,
+            _ledger_run(ledger, obj.job, step) as run_id,
             EventWriter(step.instance, ledger, origin, context.log) as events,
         ):
-            outcome, satisfied = self._work(obj, ledger, run_id, events, step)
-            figures = {"made": outcome.made, "satisfied": satisfied, "not_made": len(outcome.reasons())}
-            context.add_output_metadata(figures)
-            if not outcome.ok:
-                raise _failure(obj, outcome)
+            made = self._make_chunks(obj, ledger, run_id, events, origin, step)
+            not_made = made.result.reasons()
+            context.add_output_metadata(
+                {"made": len(made.result.published), "satisfied": len(made.satisfied), "not_made": len(not_made)}
+            )
+            if not_made:
+                raise _failure(obj, not_made, made.requested)
 
     def load_input(self, context: dg.InputContext) -> DataFrame:
-        """The current versions of the chunks that an asset of plain Dagster asks for, as one DataFrame."""
+        """The current versions of the chunks that a plain Dagster asset reads, as one DataFrame."""
         datasetid = dataset_id(context.asset_key.path[-1])
         if not context.has_asset_partitions:
             raise InvalidInput(
-                f"which chunks of {datasetid}? Partition the asset, or give its input a partition mapping"
+                f"which chunks of {datasetid} to read is unknown; partition the asset, or give its input a partition "
+                f"mapping"
             )
-        dataids = [DataId(one) for one in context.asset_partition_keys]
-        return parquet.read(self.spark.spark_session, current(self.ledger.ledger, datasetid, dataids))
+        dataids = [DataId(partition) for partition in context.asset_partition_keys]
+        return read_chunks(self.ledger.ledger, self.spark.spark_session, datasetid, dataids)
 
-    def _work(
-        self, work: Work, ledger: Ledger, run_id: RunId, events: EventWriter, step: StepExecutionContext
-    ) -> tuple[Outcome, int]:
-        trigger = trigger_of(step.instance, step.dagster_run)
-        partitions = work.entry.dataset.partitions
-        known = [one for one in work.dataids if partitions is None or partitions.has(one)]
-
-        def asked_for(dataids: Sequence[DataId], requested: datetime | None) -> Requested:
-            return patiently(
-                lambda: request(
-                    ledger,
-                    work.job,
-                    dataids,
-                    by=trigger.by,
-                    requested=requested,
-                    run_id=run_id,
-                    reason="asked for in Dagster",
-                ),
-                step.log,
-            )
-
-        satisfied = dict(asked_for(known, trigger.requested).satisfied)
-        unplanned = [one for one in work.dataids if one not in work.planned]
-        write_planned(
-            step.instance, work.entry.asset_key, [one for one in unplanned if one not in satisfied], origin_of(step)
-        )
-        made: list[DataId] = []
-        producer = self._producer(work, ledger, run_id, events, step, made)
-        outcome = producer.run([one for one in work.dataids if one not in satisfied])
-        seen = set(work.dataids)
-        while more := came_meanwhile(work.entry, work.job, ledger, step, trigger, seen):
-            write_planned(step.instance, work.entry.asset_key, more, origin_of(step))
-            seen.update(more)
-            asked_for(more, None)
-            outcome.add(producer.run(more))
-        # Dagster takes a chunk that was planned, and then not told of, for one that failed or is missing.
-        told = {one: manifest for one, manifest in satisfied.items() if one in work.planned}
-        waited_for = wait_for_others(ledger, work.entry.dataset.datasetid, outcome)
-        _tell_satisfied(work.entry, ledger, told | waited_for, events)
-        satisfied |= waited_for
-        if work.entry.declaration.table and made:
-            follow(ledger, self.spark.spark_session, work.entry.declaration, made, step.log)
-        outcome.asked = len(seen)
-        return outcome, len(satisfied)
-
-    def _producer(
+    def _make_chunks(
         self,
-        work: Work,
+        requested: ChunkRequest,
         ledger: Ledger,
         run_id: RunId,
         events: EventWriter,
+        origin: EventOrigin,
         step: StepExecutionContext,
-        dataids: list[DataId],
-    ) -> Producer:
-        """`dataids` gets each chunk that it has published."""
-        declared = work.entry.declaration
+    ) -> _Made:
+        node, job, instance = requested.node, requested.job, step.instance
+        asset_key, partitions = asset_key_of(node), node.dataset.partitions
+        trigger, retry = trigger_of(instance, step.dagster_run), Retry(step.log)
 
-        def published(made: Made) -> None:
-            dataids.append(made.claim.dataid)
+        def report(chunk: ChunkResult) -> None:
+            manifest_id = chunk.publication.manifest_id if chunk.publication else None
+            told = metadata.of_result(chunk)
             events.add(
-                Materialized(
-                    asset_key=work.entry.asset_key,
-                    dataid=made.claim.dataid,
-                    metadata=metadata.of_made(made),
-                    manifest_id=made.publication.manifest_id,
+                ChunkMaterialized(
+                    asset_key=asset_key, dataid=chunk.claim.dataid, metadata=told, manifest_id=manifest_id
                 )
             )
 
-        return Producer(
+        run = DatasetRun(
             ledger=ledger,
-            engine=lambda: self.spark.spark_session,
-            declaration=declared,
-            root=work.entry.dataset.location or "",
-            foreign=work.catalogue.foreign,
-            schemas=work.catalogue.schemas,
+            graph=requested.graph,
+            node=node,
             run_id=run_id,
+            start_spark=lambda: self.spark.spark_session,
             at_once=self.chunks_at_once or 2 * (os.cpu_count() or 1),
             log=step.log,
-            published=published,
+            on_published=report,
         )
+        result, satisfied, seen = RunResult(), dict[DataId, Manifest | None](), set[DataId]()
+        portion, when = list(requested.dataids), trigger.requested
+        while portion:
+            seen.update(portion)
+            known = [dataid for dataid in portion if partitions is None or partitions.has(dataid)]
+            satisfied |= retry(
+                partial(
+                    request,
+                    ledger,
+                    job,
+                    known,
+                    by=trigger.by,
+                    requested=when,
+                    run_id=run_id,
+                    reason="requested in Dagster",
+                )
+            ).satisfied
+            wanted = [dataid for dataid in portion if dataid not in satisfied]
+            unplanned = [dataid for dataid in wanted if dataid not in requested.planned]
+            write_planned_events(instance, asset_key, unplanned, origin)
+            run.make(wanted, result)
+            if result.at_limit:
+                break
+            # Chunks that became runnable while this run worked. No person requested them.
+            portion, when = additional_chunks(instance, ledger, job.jobid, asset_key, step.run_id, trigger, seen), None
+        # Dagster shows a planned chunk without an event as failed or missing.
+        told = {dataid: manifest for dataid, manifest in satisfied.items() if dataid in requested.planned}
+        by_others = wait_for_other_runs(ledger, node.dataset.datasetid, result)
+        _report_satisfied(asset_key, ledger, told | by_others, events)
+        if node.declaration.table and result.published:
+            update_table(ledger, self.spark.spark_session, node.declaration, result.published, step.log)
+        return _Made(result=result, satisfied=satisfied | by_others, requested=len(seen))
 
 
-def current(ledger: Ledger, datasetid: DatasetId, dataids: Sequence[DataId]) -> list[Manifest]:
-    """The versions that readers get; all of them, or an error that names what is missing."""
-    keys = [ChunkKey(datasetid=datasetid, dataid=one) for one in dataids]
-    with ledger.statement() as statement:
-        found = ready_versions(statement, keys)
-    if missing := [str(one) for one in keys if one not in found]:
-        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        raise InvalidInput(f"not READY: {', '.join(missing[:_SHOWN])}{more}; make them first")
-    if without := [str(one) for one, manifest in found.items() if manifest is None]:
-        raise InvalidManifest(f"made READY without a manifest: {', '.join(without[:_SHOWN])}; announce them with one")
-    return [manifest for key in keys if (manifest := found[key]) is not None]
-
-
-def origin_of(step: StepExecutionContext) -> Origin:
-    return Origin(run_id=step.run_id, job_name=step.job_name, step_key=step.step.key)
+@dataclass(frozen=True, kw_only=True)
+class _Made:
+    result: RunResult
+    #: Chunks that were READY already, or that other runs made.
+    satisfied: Mapping[DataId, Manifest | None]
+    #: How many chunks the run had, including those that it took on later.
+    requested: int
 
 
 @contextmanager
-def _run_of(ledger: Ledger, job: Job, step: StepExecutionContext) -> Iterator[RunId]:
-    run_id = patiently(lambda: begin_run(ledger, job.jobid, runner="dagster", external_id=step.run_id), step.log)
+def _ledger_run(ledger: Ledger, job: Job, step: StepExecutionContext) -> Iterator[RunId]:
+    """The run in the ledger. If the block fails, its claims are released at once."""
+    retry = Retry(step.log)
+    run_id = retry(lambda: begin_run(ledger, job.jobid, runner="dagster", external_id=step.run_id))
     try:
-        with heard_of(ledger, run_id):
+        with heartbeat(ledger, run_id):
             yield run_id
     except BaseException:
-        # What ended the run is what must be told; the sensors close it where the ledger or Dagster's store is gone.
+        # Raise the original error. If the ledger or Dagster's storage is unavailable, the sensors close the run.
         with suppress(Exception):
-            end_badly(ledger, run_id, step.instance.get_run_by_id(step.run_id) or step.dagster_run)
+            run = step.instance.get_run_by_id(step.run_id) or step.dagster_run
+            close_run(ledger, run_id, step.run_id, cancelled=is_cancelled(run))
         raise
-    patiently(lambda: end_run(ledger, run_id), step.log)
+    retry(lambda: end_run(ledger, run_id))
 
 
-def _tell_satisfied(
-    entry: Entry, ledger: Ledger, satisfied: Mapping[DataId, Manifest | None], events: EventWriter
+def _report_satisfied(
+    asset_key: dg.AssetKey, ledger: Ledger, satisfied: Mapping[DataId, Manifest | None], events: EventWriter
 ) -> None:
-    note = "it was READY already when its turn came; nothing ran again"
-    with ledger.statement() as statement:
-        how = reports.how_made(statement, [one.manifest_id for one in satisfied.values() if one is not None])
+    note = "it was already READY when its turn came; nothing was run"
+    how = how_made(ledger, [manifest.manifest_id for manifest in satisfied.values() if manifest is not None])
     for dataid, manifest in satisfied.items():
-        story = metadata.of_foreign(note)
-        if manifest is not None:
-            story = metadata.of_manifest(manifest, how.get(manifest.manifest_id), note)
-        events.add(
-            Materialized(
-                asset_key=entry.asset_key,
+        if manifest is None:
+            event = ChunkMaterialized(asset_key=asset_key, dataid=dataid, metadata=metadata.of_foreign(note))
+        else:
+            event = ChunkMaterialized(
+                asset_key=asset_key,
                 dataid=dataid,
-                metadata=story,
-                manifest_id=manifest.manifest_id if manifest else None,
+                metadata=metadata.of_manifest(manifest, how.get(manifest.manifest_id), note),
+                manifest_id=manifest.manifest_id,
             )
-        )
+        events.add(event)
 
 
-def _failure(work: Work, outcome: Outcome) -> dg.Failure:
-    reasons = outcome.reasons()
-    shown = "; ".join(f"{one}: {reason}" for one, reason in list(reasons.items())[:_SHOWN])
-    more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
-    table = "".join(f"| {one} | {' '.join(reason.split())[:300]} |\n" for one, reason in list(reasons.items())[:1000])
+def _failure(requested: ChunkRequest, not_made: Mapping[DataId, str], total: int) -> dg.Failure:
+    shown = "; ".join(f"{dataid}: {reason}" for dataid, reason in list(not_made.items())[:_SHOWN])
+    more = f"; and {len(not_made) - _SHOWN} more" if len(not_made) > _SHOWN else ""
+    rows = "".join(
+        f"| {dataid} | {' '.join(reason.split())[:300]} |\n" for dataid, reason in list(not_made.items())[:1000]
+    )
     return dg.Failure(
-        description=f"{len(reasons)} of {outcome.asked} chunks of {work.entry.dataset.datasetid} were not made: "
+        description=f"{len(not_made)} of {total} chunks of {requested.node.dataset.datasetid} were not made: "
         f"{shown}{more}",
-        metadata={"not_made": dg.MetadataValue.md(f"| chunk | why |\n|---|---|\n{table}")},
+        metadata={"not_made": dg.MetadataValue.md(f"| chunk | why |\n|---|---|\n{rows}")},
         allow_retries=False,
     )

@@ -1,29 +1,33 @@
-"""What Dagster shows of a chunk: its version, its figures, the five answers, and what it was made from."""
+"""The metadata of a chunk in Dagster: its version and figures, the five answers, and its inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from ..engine.outcome import Made
-from ..ledger.reports import HowMade
+from ..engine.run_result import ChunkResult
 from ..model.manifest import CheckResult, Manifest
 from ..model.verdict import Answer, InputVersion
 from .events import Metadata
 
+if TYPE_CHECKING:
+    from ..engine.unreported import HowMade
 
-def of_made(made: Made) -> Metadata:
-    manifest = made.manifest
+
+def of_result(chunk: ChunkResult) -> Metadata:
+    claim, manifest = chunk.claim, chunk.manifests[chunk.claim.outputs[0]]
+    version = chunk.publication.version if chunk.publication else None
     return {
-        **_of_version(made.publication.version, manifest.location, manifest.bytes, manifest.row_count),
-        **_of_history(made.claim.inputs, manifest.checks),
-        **_of_claim(made.claim.verdict.answers, made.claim.attempt, made.seconds),
+        **_of_version(version, manifest.location, manifest.bytes, manifest.row_count),
+        **_of_history(claim.inputs, manifest.checks),
+        **_of_claim(claim.verdict.answers, claim.attempt, chunk.seconds),
     }
 
 
 def of_manifest(manifest: Manifest, how: HowMade | None, note: str) -> Metadata:
-    """Of a version that this run did not make. Without a claim it was announced, or rolled back to."""
+    """Of a version that this run did not make. A version without a claim was announced, or is a rollback."""
     return {
         **(_of_claim(how.answers, how.attempt, how.seconds) if how else {}),
         **_of_version(manifest.version, manifest.location, manifest.bytes, manifest.row_count),
@@ -38,17 +42,18 @@ def of_foreign(note: str) -> Metadata:
 
 
 def _of_claim(answers: Iterable[Answer], attempt: int, seconds: float) -> Metadata:
+    rows = "".join(f"| {answer.question} | {'yes' if answer.yes else 'no'} | {answer.reason} |\n" for answer in answers)
     return {
-        "answers": dg.MetadataValue.md(_answers(answers)),
+        "answers": dg.MetadataValue.md(f"| question | answer | reason |\n|---|---|---|\n{rows}"),
         "attempt": dg.MetadataValue.int(attempt),
         "duration_s": dg.MetadataValue.float(round(seconds, 3)),
     }
 
 
 def _of_version(version: int | None, location: str, size: int, rows: int | None) -> Metadata:
-    figures = {"dagster/row_count": dg.MetadataValue.int(rows)} if rows is not None else {}
+    row_count = {"dagster/row_count": dg.MetadataValue.int(rows)} if rows is not None else {}
     return {
-        **figures,
+        **row_count,
         "version": dg.MetadataValue.int(version or 0),
         "bytes": dg.MetadataValue.int(size),
         "location": dg.MetadataValue.path(location),
@@ -56,13 +61,8 @@ def _of_version(version: int | None, location: str, size: int, rows: int | None)
 
 
 def _of_history(inputs: Iterable[InputVersion], checks: Sequence[CheckResult]) -> Metadata:
-    made_from = "\n".join(str(one) for one in inputs) or "no input"
-    said = (
-        "\n".join(f"{one.name}: {'passed' if one.passed else 'FAILED'} ({one.detail})" for one in checks) or "no checks"
-    )
-    return {"inputs": dg.MetadataValue.text(made_from), "checks": dg.MetadataValue.text(said)}
-
-
-def _answers(answers: Iterable[Answer]) -> str:
-    rows = "".join(f"| {one.question} | {'yes' if one.yes else 'no'} | {one.reason} |\n" for one in answers)
-    return f"| question | answer | reason |\n|---|---|---|\n{rows}"
+    results = [f"{check.name}: {'passed' if check.passed else 'FAILED'} ({check.detail})" for check in checks]
+    return {
+        "inputs": dg.MetadataValue.text("\n".join(str(version) for version in inputs) or "no input"),
+        "checks": dg.MetadataValue.text("\n".join(results) or "no checks"),
+    }

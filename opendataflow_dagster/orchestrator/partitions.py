@@ -1,6 +1,6 @@
 """The dataids of a DataSet as Dagster's partitions, and the mapping of chunks as Dagster's partition mapping.
 
-Dagster uses the mapping to draw the graph and to order a backfill. What a chunk really needs, the ledger knows.
+Dagster uses the mapping to draw the graph and to order a backfill. The ledger decides what a chunk needs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..model.ids import DataId
 from ..model.job import ChunkMapping, ChunksWithin, EqualChunk
 from ..model.partitions import Partitions, RangePartitions, StaticPartitions, TimePartitions
 
-# Dagster lists the keys of such partitions in full whenever somebody looks.
+# Dagster lists all keys of such partitions whenever a page shows them.
 _MOST_KEYS = 100_000
 
 
@@ -28,7 +28,7 @@ def partitions_of(declaration: Declaration) -> dg.PartitionsDefinition[str]:
         case RangePartitions() as numbers:
             if (numbers.last - numbers.first) // numbers.step >= _MOST_KEYS:
                 raise InvalidDefinition(
-                    f"DataSet {declaration.datasetid} has more than {_MOST_KEYS:,} chunks; take larger steps"
+                    f"DataSet {declaration.datasetid} has more than {_MOST_KEYS:,} chunks; use a larger step"
                 )
             return _static(declaration, tuple(numbers.all()))
         case TimePartitions() as times:
@@ -44,7 +44,7 @@ def _static(declaration: Declaration, keys: tuple[DataId, ...]) -> dg.StaticPart
 
 def _time(times: TimePartitions, timezone: str) -> dg.PartitionsDefinition[str]:
     first = times.time_of(times.first)
-    # Dagster's end is the beginning of the chunk that there is no more.
+    # Dagster's end is exclusive: the start of the first chunk that does not exist.
     last = times.end_of(times.last) if times.last is not None else None
     match times.kind:
         case "hourly":
@@ -70,6 +70,6 @@ def mapping_of(mapping: ChunkMapping, ours: Partitions | None, theirs: Partition
         case ChunksWithin():
             return dg.TimeWindowPartitionMapping()
         case _:
-            # Dagster knows no mapping by a function, nor between listed partitions and whatever comes: to it the chunk
-            # needs all, so that a backfill makes them first.
+            # Dagster has no mapping by a function, nor between static and dynamic partitions. With all partitions as
+            # the mapping, a backfill makes the inputs first.
             return dg.AllPartitionMapping()

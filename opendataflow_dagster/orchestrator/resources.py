@@ -1,32 +1,17 @@
-"""What runs and sensors work with: the ledger and Spark, one of each for a process."""
+"""The Dagster resources of runs and sensors: the ledger and Spark, one of each in a process."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
-from ..ledger.database import Ledger
-from ..ledger.settings import database_url
-from ..warehouse.session import SparkSettings, session
+from ..engine.connections import Ledger, shared_ledger, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_lock = threading.Lock()
-_ledgers: dict[str, Ledger] = {}
-
-
-def close_ledgers() -> None:
-    """The next one who asks gets a new connection."""
-    with _lock:
-        while _ledgers:
-            _ledgers.popitem()[1].close()
 
 
 class LedgerResource(dg.ConfigurableResource[Ledger]):
@@ -39,25 +24,15 @@ class LedgerResource(dg.ConfigurableResource[Ledger]):
 
     @property
     def ledger(self) -> Ledger:
-        """One for the process: sensors tick often, and a connection costs more than what they ask.
-
-        Where the database is, is asked each time: an embedded one that was killed starts again.
-        """
-        url = database_url()
-        with _lock:
-            if url not in _ledgers:
-                patience = timedelta(seconds=self.patience_seconds)
-                _ledgers[url] = Ledger(url, actor="dagster", connections=self.connections, patience=patience)
-            return _ledgers[url]
+        """Shared by the whole process: sensors tick often, and connecting costs more than their queries."""
+        return shared_ledger(connections=self.connections, patience_seconds=self.patience_seconds)
 
 
 class SparkResource(LazyPySparkResource):
-    """Dagster's lazy Spark resource over the project's one warm session; where it runs is said by ODF_SPARK_*."""
+    """Dagster's lazy Spark resource, over the one warm session of the process. ODF_SPARK_* configures it."""
 
     spark_config: dict[str, str] = Field(default_factory=dict)
 
     @property
     def spark_session(self) -> SparkSession:
-        given = SparkSettings.from_environment()
-        conf: Mapping[str, str] = {**given.conf, **self.spark_config}
-        return session(SparkSettings(master=given.master, remote=given.remote, conf=conf))
+        return spark_session(self.spark_config)

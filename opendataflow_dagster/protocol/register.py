@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from graphlib import CycleError, TopologicalSorter
 
 from ..ledger import registration, registry
 from ..ledger.database import Ledger, Transaction
 from ..model.dataset import Dataset
 from ..model.errors import InvalidDefinition, UnknownName
-from ..model.ids import DatasetId, JobId, data_id
+from ..model.ids import DatasetId, data_id
 from ..model.job import Job
+from ..model.job_graph import refuse_cycles, refuse_two_producers
 
 
 def register(ledger: Ledger, datasets: Sequence[Dataset] = (), jobs: Sequence[Job] = ()) -> int:
@@ -27,8 +27,8 @@ def register_in(transaction: Transaction, datasets: Sequence[Dataset], jobs: Seq
     inputs = {**known.inputs, **{job.jobid: {one.datasetid for one in job.inputs} for job in jobs}}
     outputs = {**known.outputs, **{job.jobid: set(job.outputs) for job in jobs}}
     _refuse_unknown(jobs, known.datasets | {one.datasetid for one in datasets})
-    _refuse_two_producers(outputs)
-    _refuse_cycles(inputs, outputs)
+    refuse_two_producers(outputs)
+    refuse_cycles(inputs, outputs)
     return registration.put(transaction, datasets, jobs)
 
 
@@ -53,27 +53,3 @@ def _refuse_unknown(jobs: Iterable[Job], datasets: frozenset[DatasetId]) -> None
             raise UnknownName(
                 f"job {job.jobid} uses {', '.join(unknown)}, which is not registered; register the DataSet"
             )
-
-
-def _refuse_two_producers(outputs: dict[JobId, set[DatasetId]]) -> None:
-    producer: dict[DatasetId, JobId] = {}
-    for jobid, datasetids in sorted(outputs.items()):
-        for datasetid in sorted(datasetids):
-            if (other := producer.setdefault(datasetid, jobid)) != jobid:
-                raise InvalidDefinition(
-                    f"DataSet {datasetid} has two producers, {other} and {jobid}; let one of them make another DataSet"
-                )
-
-
-def _refuse_cycles(inputs: dict[JobId, set[DatasetId]], outputs: dict[JobId, set[DatasetId]]) -> None:
-    made_from: dict[DatasetId, set[DatasetId]] = {}
-    for jobid, datasetids in outputs.items():
-        for datasetid in datasetids:
-            made_from.setdefault(datasetid, set()).update(inputs.get(jobid, set()))
-    try:
-        TopologicalSorter(made_from).prepare()
-    except CycleError as error:
-        circle = " <- ".join(error.args[1])
-        raise InvalidDefinition(
-            f"DataSets are made from themselves: {circle}; take one input out of the circle"
-        ) from None

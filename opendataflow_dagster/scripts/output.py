@@ -1,4 +1,4 @@
-"""What a script prints: shown while it runs, kept in a file, and its last words for the reason of a failure."""
+"""The output of a script: shown while it runs, kept in a log file, its last line used as the reason of a failure."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from io import FileIO
 from pathlib import Path
 from typing import Final, TypeAlias
 
-#: Shows output: the bytes (none at the end), whether they came on stderr, and what to call while the reader is slow; it
-#: says something when it is time to end.
+#: Shows output: the bytes (none at the end), whether they are of stderr, and a function to call while the reader is
+#: slow, whose true result means that it is time to end.
 Screen: TypeAlias = Callable[[bytes, bool, Callable[[], object]], None]
 
 _MASK: Final = b"***"
-# A password of three letters would blacken every text.
+# Masking a password of three letters would make every text unreadable.
 _MIN_SECRET_BYTES: Final = 4
 _TAIL_BYTES: Final = 4096
 _MAX_LAST_LINE: Final = 300
 
 
 class ScriptOutput:
-    """Never more than a buffer in memory. The script's own passwords are masked, here and on the screen."""
+    """Keeps no more than a buffer in memory. The script's passwords are masked in the log and on the screen."""
 
     def __init__(self, path: Path, screen: Screen | None, secrets: Sequence[str], tick: Callable[[], object]) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class ScriptOutput:
 
     @property
     def kept(self) -> Path | None:
-        """The file; a script that prints nothing has none."""
+        """The log file; None if the script printed nothing."""
         return self.path if self._file is not None else None
 
     def take(self, data: bytes, is_error: bool) -> None:
@@ -47,12 +47,11 @@ class ScriptOutput:
             self._file.close()
 
     def last_line(self) -> str:
-        """What the script complained about last; without a complaint, what it said last."""
+        """The last line of stderr, or if there is none, of stdout."""
         for tail in reversed(self._tails):
-            if lines := tail.decode(errors="replace").split("\n"):
-                said = [line.strip() for line in lines if line.strip()]
-                if said:
-                    return said[-1][:_MAX_LAST_LINE]
+            lines = [line.strip() for line in tail.decode(errors="replace").split("\n") if line.strip()]
+            if lines:
+                return lines[-1][:_MAX_LAST_LINE]
         return ""
 
     def _pass_on(self, data: bytes, is_error: bool) -> None:
@@ -67,7 +66,7 @@ class ScriptOutput:
             try:
                 self._screen(data, is_error, self._tick)
             except OSError:
-                self._screen = None  # nobody looks any more; the work goes on
+                self._screen = None  # the reader is gone; the script continues
 
     def _keep(self, data: bytes) -> None:
         if self._lost is not None:
@@ -80,17 +79,17 @@ class ScriptOutput:
             while view:
                 view = view[self._file.write(view) or 0 :]
         except OSError as error:
-            # A full disk of logs must not fail the work itself.
+            # A full log disk must not fail the work.
             self._lost = error
-            self._show(f"odf: the output is not kept any more: {self.path}: {error.strerror}\n".encode(), True)
+            self._show(f"odf: the output is no longer logged: {self.path}: {error.strerror}\n".encode(), True)
 
 
 class _Mask:
-    """Replaces secrets in a stream, also where one is cut in two; holds back only what may be the begin of one."""
+    """Masks secrets in a stream, also when split between reads; holds back only a possible start of one."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        found = {one.encode() for one in secrets}
-        self._secrets = sorted((one for one in found if len(one) >= _MIN_SECRET_BYTES), key=len, reverse=True)
+        encoded = {secret.encode() for secret in secrets}
+        self._secrets = sorted((text for text in encoded if len(text) >= _MIN_SECRET_BYTES), key=len, reverse=True)
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
@@ -99,7 +98,7 @@ class _Mask:
         data = self._held + data
         for secret in self._secrets:
             data = data.replace(secret, _MASK)
-        held = max((_begin_of(secret, data) for secret in self._secrets), default=0)
+        held = max((_length_of_start(secret, data) for secret in self._secrets), default=0)
         self._held = data[len(data) - held :]
         return data[: len(data) - held]
 
@@ -108,7 +107,7 @@ class _Mask:
         return held
 
 
-def _begin_of(secret: bytes, data: bytes) -> int:
-    """How many bytes at the end of the data are the begin of the secret."""
+def _length_of_start(secret: bytes, data: bytes) -> int:
+    """How many bytes at the end of the data are the start of the secret."""
     longest = min(len(secret) - 1, len(data))
     return next((size for size in range(longest, 0, -1) if data.endswith(secret[:size])), 0)

@@ -1,6 +1,6 @@
-"""A child process in a session of its own: its output pumped, its group ended whole, the caller asked every second.
+"""Runs a child process in its own session, reads its output, and ends its whole process group.
 
-No shell is involved: the command is a list of words, and values reach the child through its environment alone.
+No shell is involved: the command is a list of words, and values reach the child only through its environment.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, TypeAlias
 
-#: What came out, and whether on stderr.
+#: Receives output, and whether it is of stderr.
 Sink: TypeAlias = Callable[[bytes, bool], None]
-#: Called every second or more often; a text ends the child, for that reason.
+#: Called every second or more often. A text ends the child, for that reason.
 Tick: TypeAlias = Callable[[], str | None]
 
 ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _OTHER_SIGNALS: Final = (signal.SIGUSR1, signal.SIGUSR2)
 
 _TICK_SECONDS = 1.0
-# Who waits for a slow reader must not miss the shortest lease.
+# While the reader of our output is slow, signals and timeouts must still be noticed.
 _SLOW_READER_SECONDS = 0.1
 _READ_BYTES = 65_536
-# How long helpers of a script that has ended (a `tee`, say) may take for their last words.
+# How long background helpers of an ended script (a `tee`, for example) may still write.
 _LINGER_SECONDS = 1.0
 _HAS_PIDFD: Final = hasattr(os, "pidfd_open")
 
@@ -42,12 +42,12 @@ _HAS_PIDFD: Final = hasattr(os, "pidfd_open")
 class Ended:
     #: Its exit code; negative: the signal that killed it.
     code: int
-    #: Why we ended it; None: it ended by itself, or a signal was passed on to it.
+    #: Why we ended it. None: it ended by itself, or by a signal that was forwarded to it.
     ended_for: str | None
 
 
 class Stop:
-    """Signals that this process gets, for all its children: passed on at once, and remembered."""
+    """Forwards the signals that this process receives to all of its children, and remembers the first."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -55,19 +55,19 @@ class Stop:
 
     def get(self, number: int, _: FrameType | None = None) -> None:
         if number in ENDING_SIGNALS:
-            # Who asks twice does not want to wait for the grace.
-            passed_on = signal.SIGKILL if self.signal is not None else number
+            # A second signal skips the grace period.
+            forwarded = signal.SIGKILL if self.signal is not None else number
             self.signal = self.signal or number
         else:
-            passed_on = number
+            forwarded = number
         for group in tuple(self._groups):
-            _signal_group(group, passed_on)
+            _signal_group(group, forwarded)
 
     @contextmanager
     def of(self, group: int) -> Iterator[None]:
         self._groups.add(group)
         try:
-            if self.signal is not None:  # it came while the child was being born
+            if self.signal is not None:  # it came while the child was started
                 _signal_group(group, self.signal)
             yield
         finally:
@@ -75,9 +75,10 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Only in the main thread: Python gives signals to no other. What is ignored (`nohup`) stays so."""
-        heard = [one for one in (*ENDING_SIGNALS, *_OTHER_SIGNALS) if signal.getsignal(one) is not signal.SIG_IGN]
-        before = {number: signal.signal(number, self.get) for number in heard}
+        """Only in the main thread, where Python delivers signals. Ignored signals (`nohup`) stay ignored."""
+        numbers = (*ENDING_SIGNALS, *_OTHER_SIGNALS)
+        handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, self.get) for number in handled}
         try:
             yield
         finally:
@@ -95,7 +96,7 @@ def run_process(
     grace: float,
     tick_seconds: float = 1.0,
 ) -> Ended:
-    """Start, pump, wait. OSError: it could not be started."""
+    """Run the command until it and its group have ended. OSError: it could not be started."""
     child = _start(command, environment)
     with stop.of(child.pid), _Pump(child, sink) as pump:
         ended_for: str | None = None
@@ -107,7 +108,7 @@ def run_process(
                 kill_at = time.monotonic() + grace
             if time.monotonic() >= kill_at:
                 _signal_group(child.pid, signal.SIGKILL)
-                kill_at = time.monotonic() + _TICK_SECONDS  # it may be stuck in the kernel: wait, and say it again
+                kill_at = time.monotonic() + _TICK_SECONDS  # it may be stuck in the kernel; send it again
         _end_group(child.pid, pump, tick, grace)
     return Ended(code=child.returncode, ended_for=ended_for)
 
@@ -120,7 +121,7 @@ def _start(command: Sequence[str], environment: Mapping[bytes, bytes]) -> subpro
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            start_new_session=True,  # a group of its own, and no terminal that could stop it
+            start_new_session=True,  # its own process group, and no terminal that could stop it
             bufsize=0,
         )
 
@@ -129,12 +130,12 @@ def _start(command: Sequence[str], environment: Mapping[bytes, bytes]) -> subpro
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
-    # A script without `#!`: a shell would run it itself, and so do we.
+    # A script without `#!` is run by a shell, as a shell itself would do.
     return start([shutil.which("bash") or "/bin/sh", *command])
 
 
 class _Pump:
-    """Waits for output and for the end, whichever comes first; never more than a buffer in memory."""
+    """Reads output until the child ends, with no more than a buffer in memory."""
 
     def __init__(self, child: subprocess.Popen[bytes], sink: Sink) -> None:
         if child.stdout is None or child.stderr is None:
@@ -152,7 +153,7 @@ class _Pump:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._child.returncode is None:  # an error is on its way out: leave nobody behind
+        if self._child.returncode is None:  # an error: leave no process behind
             _signal_group(self._child.pid, signal.SIGKILL)
             self._child.wait()
         self._selector.close()
@@ -162,7 +163,7 @@ class _Pump:
             os.close(self._pidfd)
 
     def has_ended(self, seconds: float) -> bool:
-        """Pump for at most so long; has the child itself ended?"""
+        """Read for at most `seconds`; has the child itself ended?"""
         if self._pidfd is None:
             seconds = min(seconds, 0.02)
         for key, _ in self._selector.select(max(seconds, 0)):
@@ -171,7 +172,7 @@ class _Pump:
         return self._child.poll() is not None
 
     def drain(self, seconds: float) -> bool:
-        """What helpers still write, for at most so long; True: all of them have closed their end."""
+        """Read what helpers still write, for at most `seconds`. True: all of them have closed their end."""
         if self._pidfd is not None and self._pidfd in self._selector.get_map():
             self._selector.unregister(self._pidfd)
         until = time.monotonic() + seconds
@@ -192,7 +193,7 @@ class _Pump:
 
 
 def _end_group(group: int, pump: _Pump, tick: Tick, grace: float) -> None:
-    """The script has ended; what it left running in its group ends, too."""
+    """The script has ended; end what it left running in its group."""
     pump.drain(_LINGER_SECONDS)
     for number, seconds in ((0, _LINGER_SECONDS), (signal.SIGTERM, grace), (signal.SIGKILL, _LINGER_SECONDS)):
         until = time.monotonic() + seconds
@@ -205,16 +206,16 @@ def _end_group(group: int, pump: _Pump, tick: Tick, grace: float) -> None:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Is there anybody left?"""
+    """Does the group still exist?"""
     try:
         os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):  # gone, or become another user's, which is not ours to end
+    except (ProcessLookupError, PermissionError):  # it ended, or now belongs to another user
         return False
     return True
 
 
 def _is_alive(group: int) -> bool:
-    """Not counting the dead whom nobody buries: in a container there is often no init that does."""
+    """Zombies do not count: a container often has no init process that reaps them."""
     if not _signal_group(group, 0):
         return False
     if not (processes := list(Path("/proc").glob("[0-9]*/stat"))):
@@ -228,13 +229,15 @@ def _is_alive(group: int) -> bool:
 
 
 def write_patiently(file_descriptor: int, data: bytes, tick: Callable[[], object]) -> None:
-    """To a pipe that nobody may be reading just now: the child waits then, and its lease is renewed all the same.
-    OSError: nobody reads, or `tick` says that it is time to end."""
+    """Write to a pipe whose reader may be slow; the child waits meanwhile.
+
+    OSError: the pipe is closed, or `tick` returned something, so that it is time to end.
+    """
     view = memoryview(data)
     while view:
         # A pipe that is ready takes PIPE_BUF bytes without blocking.
         while not select.select([], [file_descriptor], [], _SLOW_READER_SECONDS)[1]:
             if tick():
-                raise BlockingIOError(errno.EAGAIN, "nobody reads, and it is time to end")
+                raise BlockingIOError(errno.EAGAIN, "the reader is stuck, and it is time to end")
         with suppress(InterruptedError):
             view = view[os.write(file_descriptor, view[: select.PIPE_BUF]) :]

@@ -36,12 +36,12 @@ from opendataflow_dagster import (
     weekly,
     within,
 )
+from opendataflow_dagster.engine.dataset_graph import build_graph
 from opendataflow_dagster.engine.declaration import Declaration
 from opendataflow_dagster.engine.options import Options
 from opendataflow_dagster.model.check import Check
 from opendataflow_dagster.model.errors import InvalidDefinition, LedgerUnavailable
 from opendataflow_dagster.model.partitions import Partitions, keys_until, previous_key
-from opendataflow_dagster.orchestrator.catalogue import catalogue
 from opendataflow_dagster.orchestrator.definitions import build_definitions
 from opendataflow_dagster.orchestrator.partitions import mapping_of, partitions_of
 from tests.dagster_project import Project
@@ -67,7 +67,7 @@ def test_a_declared_function_is_still_the_plain_function(spark: SparkSession) ->
 
 
 def test_inputs_come_from_parameters_and_the_rest_from_the_declaration() -> None:
-    entry = catalogue([raw, tidy], "/lake").entries[tidy.datasetid]
+    entry = build_graph([raw, tidy], "/lake").nodes[tidy.datasetid]
 
     assert entry.job is not None
     assert [(one.datasetid, one.mapping) for one in entry.job.inputs] == [("raw", EQUAL)]
@@ -86,7 +86,7 @@ def test_every_dataset_has_a_backfill_policy_of_its_own() -> None:
     """Datasets with equal policies would share a run, where a failed chunk holds back the others' good ones."""
     declared = [dataset(f"d{number}", chunks_per_run=1000 - number % 2)(lambda: None) for number in range(6)]
 
-    policies = [one.chunks_per_run for one in catalogue(declared, "/lake").entries.values()]
+    policies = [one.chunks_per_run for one in build_graph(declared, "/lake").nodes.values()]
 
     assert len(set(policies)) == len(policies)
 
@@ -129,19 +129,19 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
         lambda: [dataset("made", mapping={"x": "all"})(lambda x: x)],  # type: ignore[dict-item]
         "the mapping of x is 'all'; give EQUAL, ALL",
     ),
-    "cycle": (circle, "made from themselves: "),
-    "two producers": (lambda: [raw, dataset("raw")(lambda: None)], "DataSet raw has two producers"),
+    "cycle": (circle, "depend on themselves: "),
+    "two producers": (lambda: [raw, dataset("raw")(lambda: None)], "DataSet raw is declared twice"),
     "two datasets of one job": (
         lambda: [dataset("a", job="j")(lambda: None), dataset("b", job="j")(lambda: None)],
         "job j makes both a and b",
     ),
     "another kind of partitions": (
         lambda: [raw, dataset("made", partitions=MONTHS)(tidy.function or (lambda: None))],
-        "made is monthly, its input raw is daily; say which chunks it needs",
+        "made is monthly, its input raw is daily; declare the chunks it needs",
     ),
     "the equal chunk of another kind": (
         lambda: [raw, dataset("made", partitions=MONTHS, mapping={"raw": EQUAL})(lambda raw: raw)],
-        "made is monthly, its input raw is daily; say which chunks it needs",
+        "made is monthly, its input raw is daily; declare the chunks it needs",
     ),
     "within, swapped": (
         lambda: [raw, dataset("made", partitions=MONTHS, mapping={"raw": within(YEAR, MONTHS)})(lambda raw: raw)],
@@ -152,11 +152,11 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
             external_dataset("hours", partitions=hourly("2024-01-01-00:00")),
             dataset("made", partitions=MONTHS, mapping={"hours": within(MONTHS, YEAR)})(lambda hours: hours),
         ],
-        "input hours says that hours has daily from 2024-01-01 to 2024-12-31, but it has hourly from 2024-01-01-00:00;",
+        "hours gives hours the partitions daily from 2024-01-01 to 2024-12-31, but they are hourly from 2024-01-01-00",
     ),
     "within, of other chunks of the output": (
         lambda: [raw, dataset("made", partitions=YEAR, mapping={"raw": within(MONTHS, YEAR)})(lambda raw: raw)],
-        "says that made has monthly from 2024-01-01, but it has daily",
+        "gives made the partitions monthly from 2024-01-01, but they are daily",
     ),
     "within, in another time zone": (
         lambda: [
@@ -165,11 +165,11 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
                 lambda raw: raw
             ),
         ],
-        "made has times of Asia/Tokyo, its input raw of UTC",
+        "made is in time zone Asia/Tokyo, its input raw in UTC",
     ),
     "hours of a clock that changes": (
         lambda: [dataset("made", partitions=hourly("2024-01-01-00:00"), timezone="America/New_York")(lambda: None)],
-        "made is hourly in America/New_York, where the clock changes; let its timezone be UTC",
+        "made is hourly in America/New_York, which has daylight saving time; declare timezone='UTC'",
     ),
     "a misspelt option": (
         lambda: [dataset("made", partition=YEAR)(lambda: None)],  # type: ignore[call-arg]
@@ -185,7 +185,7 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     ),
     "an option that there is not": (
         lambda: [dataset("made", xyzzy=1)(lambda: None)],  # type: ignore[call-arg]
-        "made: there is no option xyzzy; there are inputs, mapping",
+        "made: there is no option xyzzy; the options are inputs, mapping",
     ),
     **{
         f"{option} is {value!r}": (partial(said_wrong, option, value), f"made: {option} is .*; give {wanted}")
@@ -220,7 +220,7 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     ),
     "an external name that Dagster cannot have": (
         lambda: [external_dataset("a b")],
-        "external DataSet 'a b' cannot be an asset",
+        "external DataSet 'a b' cannot be a Dagster asset",
     ),
     "a check of a column that there is not": (
         lambda: [with_schema(not_null("nome"))],
@@ -236,10 +236,10 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     ),
     "a check twice": (lambda: [with_schema(row_count(1), row_count(2))], "declares the check row_count twice"),
     "a generator": (lambda: [dataset("made")(generator)], "yields or awaits"),
-    "any number of inputs": (lambda: [dataset("made")(lambda *frames: None)], "name every input for itself"),
-    "a name that Dagster cannot have": (lambda: [dataset("a b")(lambda: None)], "use letters, digits and _ alone"),
+    "any number of inputs": (lambda: [dataset("made")(lambda *frames: None)], "use one parameter per input"),
+    "a name that Dagster cannot have": (lambda: [dataset("a b")(lambda: None)], "use letters, digits and _ only"),
     "without parentheses": (lambda: [dataset(lambda: None)], "write @dataset()"),  # type: ignore[arg-type,list-item]
-    "no declaration": (lambda: [lambda: None], "is no DataSet"),  # type: ignore[list-item]
+    "no declaration": (lambda: [lambda: None], "is not a DataSet"),  # type: ignore[list-item]
     "sql on a path": (
         lambda: [sql_dataset("select * from parquet.`/tmp/x`", "made")],
         "is a path, a function or a table",
@@ -250,11 +250,11 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
         "reads rav .*did you mean raw",
     ),
     "sql of another catalog": (lambda: [sql_dataset("select * from hive.raw", "made")], "is a path, a function or a"),
-    "sql that is no query": (lambda: [sql_dataset("drop table raw", "made")], "is not one query"),
-    "sql that cannot be read": (lambda: [sql_dataset("select from from", "made")], "cannot be read"),
+    "sql that is no query": (lambda: [sql_dataset("drop table raw", "made")], "is not a single query"),
+    "sql that cannot be read": (lambda: [sql_dataset("select from from", "made")], "cannot be parsed"),
     "a script that there is not": (lambda: [script_dataset("nowhere.sh")], "there is no script nowhere.sh"),
-    "a script that may not run": (lambda: [script_dataset(__file__)], "may not be executed; run: chmod"),
-    "sql file that there is not": (lambda: [sql_dataset("nowhere.sql")], "there is no file nowhere.sql"),
+    "a script that may not run": (lambda: [script_dataset(__file__)], "is not executable; run: chmod"),
+    "sql file that there is not": (lambda: [sql_dataset("nowhere.sql")], "there is no SQL file nowhere.sql"),
 }
 
 
@@ -263,7 +263,7 @@ def test_a_mistake_is_found_when_definitions_load_and_names_the_thing(mistake: s
     make, said = MISTAKES[mistake]
 
     with pytest.raises(InvalidDefinition, match=said):
-        catalogue(make(), "/lake")
+        build_graph(make(), "/lake")
 
 
 def test_a_sql_file_gives_its_name_and_its_tables_are_the_inputs(tmp_path: Path) -> None:

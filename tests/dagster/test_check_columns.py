@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from opendataflow_dagster import Declaration, accepted, dataset, not_null
+from opendataflow_dagster.engine.dataset_graph import build_graph
 from opendataflow_dagster.model.check import Check, Figures
 from opendataflow_dagster.model.errors import InvalidDefinition
-from opendataflow_dagster.orchestrator.catalogue import catalogue
 
 
 def declared(check: Check) -> Declaration:
@@ -20,7 +20,7 @@ def declared(check: Check) -> Declaration:
 
 @pytest.mark.parametrize("check", [not_null("id", "NAME"), accepted("Name", ["a"])], ids=lambda check: check.name)
 def test_a_column_name_matches_a_schema_in_any_case(check: Check) -> None:
-    assert catalogue([declared(check)], "/tmp").entries
+    assert build_graph([declared(check)], "/tmp").nodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,8 @@ class OwnCheck(Check):
 
 
 def test_a_check_that_an_author_wrote_is_compared_too() -> None:
-    assert catalogue([declared(OwnCheck(name="own", columns=("NAME",), column_types=("string",)))], "/tmp").entries
+    assert build_graph([declared(OwnCheck(name="own", columns=("NAME",), column_types=("string",)))], "/tmp").nodes
     with pytest.raises(InvalidDefinition, match="DataSet typed: check own needs column nome, which does not exist"):
-        catalogue([declared(OwnCheck(name="own", columns=("nome",)))], "/tmp")
+        build_graph([declared(OwnCheck(name="own", columns=("nome",)))], "/tmp")
     with pytest.raises(InvalidDefinition, match="check own needs a date column, but Name is string"):
-        catalogue([declared(OwnCheck(name="own", columns=("Name",), column_types=("date",)))], "/tmp")
+        build_graph([declared(OwnCheck(name="own", columns=("Name",), column_types=("date",)))], "/tmp")

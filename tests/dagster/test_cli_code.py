@@ -135,7 +135,7 @@ def test_check_finds_contradictions_before_they_are_applied(flow: Flow, code: Re
         drift for drift in find_drift(flow.ledger, code).findings if drift.problem is DriftProblem.CONTRADICTS
     ]
     assert "DataSet raw has two producers, back and load" in finding.detail
-    assert finding.step == "let one of them make another DataSet"
+    assert finding.step == "remove it from the outputs of one"
 
 
 def test_check_reports_a_missing_root_of_ready_chunks(flow: Flow, code: Registry) -> None:

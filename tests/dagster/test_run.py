@@ -26,9 +26,9 @@ from opendataflow_dagster import (
     sql_dataset,
     within,
 )
+from opendataflow_dagster.engine import heartbeat
 from opendataflow_dagster.engine.declaration import Declaration
 from opendataflow_dagster.ledger import chunks
-from opendataflow_dagster.orchestrator import liveness
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.throttle import pause, throttle
 from tests.dagster_project import Project
@@ -130,7 +130,7 @@ def test_a_request_that_is_satisfied_shows_how_its_version_was_made(project: Pro
 
     assert project.shown("raw", [day(1), day(2)]) == {day(1): "materialized", day(2): "failed"}
     (_, told), (_, before) = project.materializations("raw")
-    assert told["note"] == "it was READY already when its turn came; nothing ran again"
+    assert told["note"] == "it was already READY when its turn came; nothing was run"
     assert (told["version"], told["answers"], told["attempt"]) == (1, before["answers"], before["attempt"])
     assert isinstance(told["duration_s"], float)
 
@@ -378,7 +378,7 @@ def test_leases_are_renewed_while_the_work_goes_on(project: Project) -> None:
 
 
 def test_a_run_says_that_it_lives_while_the_work_goes_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(heartbeat, "_EVERY_SECONDS", 0.05)
     heard: list[bool] = []
 
     @dataset(partitions=DAYS)

@@ -17,18 +17,19 @@ from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from opendataflow_dagster import LedgerResource, Policy, daily, dataset, external_dataset, ranges, within
+from opendataflow_dagster.engine.connections import close_ledgers
+from opendataflow_dagster.engine.dataset_graph import DatasetGraph
 from opendataflow_dagster.model.errors import LedgerUnavailable
 from opendataflow_dagster.model.job import ListedChunks
 from opendataflow_dagster.model.partitions import monthly
-from opendataflow_dagster.orchestrator import liveness, resources
-from opendataflow_dagster.orchestrator.catalogue import Catalogue
-from opendataflow_dagster.orchestrator.config import dataids_in
-from opendataflow_dagster.orchestrator.endings import release
-from opendataflow_dagster.orchestrator.files import files_sensor
-from opendataflow_dagster.orchestrator.heal import heal_sensor
-from opendataflow_dagster.orchestrator.liveness import SilentRuns
-from opendataflow_dagster.orchestrator.planning import planning_sensor
-from opendataflow_dagster.orchestrator.readiness import readiness_sensor
+from opendataflow_dagster.orchestrator import silent_runs
+from opendataflow_dagster.orchestrator.files_sensor import files_sensor
+from opendataflow_dagster.orchestrator.heal_sensor import heal_sensor
+from opendataflow_dagster.orchestrator.planning_sensor import planning_sensor
+from opendataflow_dagster.orchestrator.readiness_sensor import readiness_sensor
+from opendataflow_dagster.orchestrator.run_config import dataids_in
+from opendataflow_dagster.orchestrator.run_status_sensors import release_claims
+from opendataflow_dagster.orchestrator.silent_runs import SilentRuns
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.job_run import begin_run, end_run, record_heartbeat
 from opendataflow_dagster.protocol.register import plan
@@ -54,18 +55,18 @@ def day(number: int) -> str:
     return f"2024-01-{number:02}"
 
 
-def catalogue_of(project: Project) -> Catalogue:
-    assert project.catalogue is not None
-    return project.catalogue
+def graph_of(project: Project) -> DatasetGraph:
+    assert project.graph is not None
+    return project.graph
 
 
 def plan_days(project: Project, *numbers: int, jobid: str = "raw") -> None:
-    (job,) = [made for _, made in catalogue_of(project).made if made.jobid == jobid]
+    (job,) = [made for _, made in graph_of(project).produced if made.jobid == jobid]
     plan(project.flow.ledger, job, [day(number) for number in numbers])
 
 
 def tick(project: Project, sensor: dg.SensorDefinition | None = None, cursor: str | None = None) -> SensorExecutionData:
-    sensor = sensor or readiness_sensor(catalogue_of(project))
+    sensor = sensor or readiness_sensor(graph_of(project))
     context = dg.build_sensor_context(
         instance=project.instance,
         cursor=cursor,
@@ -76,7 +77,7 @@ def tick(project: Project, sensor: dg.SensorDefinition | None = None, cursor: st
 
 
 def heal(project: Project, cursor: str | None = None) -> SensorExecutionData:
-    return tick(project, heal_sensor(catalogue_of(project), grace=timedelta(0)), cursor)
+    return tick(project, heal_sensor(graph_of(project), grace=timedelta(0)), cursor)
 
 
 def queue(project: Project, request: dg.RunRequest) -> dg.DagsterRun:
@@ -118,10 +119,10 @@ def test_what_a_queued_run_has_is_not_started_again(project: Project) -> None:
 
     again = tick(project)
     assert again.run_requests == []
-    assert "2 chunks can run, and a run or a backfill has them already" in (again.skip_message or "")
+    assert "raw: 2 runnable, already assigned to a run or a backfill" in (again.skip_message or "")
 
     plan_days(project, 3)
-    assert "1 chunks can run, and a run that works takes them along" in (tick(project).skip_message or "")
+    assert "raw: 1 runnable, left to a running run" in (tick(project).skip_message or "")
     project.flow.type("update dataflow.runnable set since = now() - interval '5 minutes'")
     (more,) = tick(project).run_requests or ()
     assert dataids_in(more.run_config) == {day(3)}
@@ -131,7 +132,7 @@ def test_a_job_has_at_most_so_many_runs_with_so_many_chunks(project: Project) ->
     project.build(raw)
     plan_days(project, *range(1, 11))
 
-    requests = tick(project, readiness_sensor(catalogue_of(project), chunks_per_run=3, runs_per_job=2)).run_requests
+    requests = tick(project, readiness_sensor(graph_of(project), chunks_per_run=3, runs_per_job=2)).run_requests
 
     assert [len(dataids_in(one.run_config)) for one in requests or ()] == [3, 3]
 
@@ -141,11 +142,11 @@ def test_a_paused_or_full_job_starts_nothing_and_the_tick_says_why(project: Proj
     plan_days(project, 1, 2)
 
     pause(project.flow.ledger, "raw", by="operator", reason="the source is down")
-    assert "2 chunks can run, but the job is paused" in (tick(project).skip_message or "")
+    assert "raw: 2 runnable, but the job is paused" in (tick(project).skip_message or "")
     resume(project.flow.ledger, "raw", by="operator")
     throttle(project.flow.ledger, "raw", 1, by="operator")
     claim(project.flow.ledger, "raw", day(1))
-    assert "1 are RUNNING, and its concurrency is 1" in (tick(project).skip_message or "")
+    assert "the job is at its concurrency limit (1 of 1 running)" in (tick(project).skip_message or "")
     throttle(project.flow.ledger, "raw", 2, by="operator")
     assert len(tick(project).run_requests or ()) == 1
 
@@ -161,8 +162,8 @@ def test_the_skip_reason_says_what_blocks(project: Project) -> None:
     said = tick(project).skip_message or ""
 
     assert "INVALID_PATH" in refused.said
-    assert f"raw: 1 FAILED, such as {day(1)} (no such mount)" in said
-    assert f"tidy: 1 INVALID_PATH, such as {day(2)}" in said
+    assert f"raw: 1 FAILED, e.g. {day(1)} (no such mount)" in said
+    assert f"tidy: 1 INVALID_PATH, e.g. {day(2)}" in said
 
 
 def test_dynamic_chunks_are_made_known_to_dagster_before_they_run(project: Project) -> None:
@@ -179,14 +180,14 @@ def test_dynamic_chunks_are_made_known_to_dagster_before_they_run(project: Proje
 
 @pytest.mark.parametrize("sensor", [readiness_sensor, heal_sensor, files_sensor])
 def test_a_sensor_that_cannot_reach_the_database_fails_its_tick(
-    project: Project, sensor: Callable[[Catalogue], dg.SensorDefinition], monkeypatch: pytest.MonkeyPatch
+    project: Project, sensor: Callable[[DatasetGraph], dg.SensorDefinition], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.build(raw)
-    resources.close_ledgers()
+    close_ledgers()
     monkeypatch.setenv("ODF_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
 
     with pytest.raises(LedgerUnavailable, match="cannot be reached"):
-        tick(project, sensor(catalogue_of(project)))
+        tick(project, sensor(graph_of(project)))
 
 
 def test_ten_datasets_of_ten_thousand_chunks_load_and_tick_quickly(project: Project) -> None:
@@ -198,10 +199,10 @@ def test_ten_datasets_of_ten_thousand_chunks_load_and_tick_quickly(project: Proj
     definitions = project.build(*sources, *targets)
     definitions.get_repository_def().load_all_definitions()
     loaded = time.monotonic() - began
-    for _, job in catalogue_of(project).made[:5]:
+    for _, job in graph_of(project).produced[:5]:
         plan(project.flow.ledger, job, islice(numbers.all(), 2000))
     began = time.monotonic()
-    requests = tick(project, readiness_sensor(catalogue_of(project), chunks_per_run=2000, runs_per_job=1)).run_requests
+    requests = tick(project, readiness_sensor(graph_of(project), chunks_per_run=2000, runs_per_job=1)).run_requests
     ticked = time.monotonic() - began
 
     assert sum(len(dataids_in(one.run_config)) for one in requests or ()) == 10_000
@@ -227,11 +228,11 @@ def test_ready_chunks_that_dagster_does_not_know_are_reported_to_it_once(project
     assert [one for one, _ in project.materializations("raw")] == [day(2), day(1)]
     assert all("| SAFE | yes |" in str(told["answers"]) for _, told in project.materializations("raw"))
     assert [one for one, _ in project.materializations("landing")] == [day(3)]
-    assert "told to Dagster: 3" in (first.skip_message or "")
-    assert "told to Dagster: 0" in (second.skip_message or "")
+    assert "reported to Dagster: 3" in (first.skip_message or "")
+    assert "reported to Dagster: 0" in (second.skip_message or "")
     project.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s", day(1))
     project.flow.produce("raw", day(1))
-    assert "told to Dagster: 1" in (heal(project, second.cursor).skip_message or "")
+    assert "reported to Dagster: 1" in (heal(project, second.cursor).skip_message or "")
 
 
 def test_what_a_run_has_told_is_not_told_again(project: Project) -> None:
@@ -242,7 +243,7 @@ def test_what_a_run_has_told_is_not_told_again(project: Project) -> None:
     project.build(made)
     project.launch("made", day(1))
 
-    assert "told to Dagster: 0" in (heal(project).skip_message or "")
+    assert "reported to Dagster: 0" in (heal(project).skip_message or "")
     assert len(project.materializations("made")) == 1
 
 
@@ -253,7 +254,7 @@ def test_chunks_whose_files_are_gone_are_reported_to_the_ledger(project: Project
     lost = project.flow.produce("raw", day(2))
     shutil.rmtree(project.flow.root / "raw" / f"claim-{lost.claim_id}")
 
-    done = tick(project, files_sensor(catalogue_of(project)))
+    done = tick(project, files_sensor(graph_of(project)))
 
     assert "files gone: 1" in (done.skip_message or "")
     assert project.flow.status(f"raw/{day(1)}") == "READY"
@@ -268,12 +269,12 @@ def test_a_root_that_is_not_mounted_changes_no_chunk_and_fails_the_tick(project:
     project.flow.produce("raw", day(1))
     (project.flow.root / "raw").rename(project.flow.root / "elsewhere")
 
-    with pytest.raises(dg.Failure, match=r"1 versions are there: the root .*/raw of raw: it does not exist"):
-        tick(project, files_sensor(catalogue_of(project)))
+    with pytest.raises(dg.Failure, match=r"1 versions could not be checked: the root .*/raw of raw: it does not exist"):
+        tick(project, files_sensor(graph_of(project)))
 
     assert project.flow.status(f"raw/{day(1)}") == "READY"
     (project.flow.root / "elsewhere").rename(project.flow.root / "raw")
-    assert "files gone: 0" in (tick(project, files_sensor(catalogue_of(project))).skip_message or "")
+    assert "files gone: 0" in (tick(project, files_sensor(graph_of(project))).skip_message or "")
 
 
 def test_a_store_that_cannot_be_asked_changes_no_chunk_and_fails_the_tick(project: Project) -> None:
@@ -285,8 +286,8 @@ def test_a_store_that_cannot_be_asked_changes_no_chunk_and_fails_the_tick(projec
     shutil.rmtree(folder)
     folder.write_text("no folder")
 
-    with pytest.raises(dg.Failure, match="cannot be looked into"):
-        tick(project, files_sensor(catalogue_of(project)))
+    with pytest.raises(dg.Failure, match="cannot be read"):
+        tick(project, files_sensor(graph_of(project)))
 
     assert project.flow.status(f"raw/{day(1)}") == "READY"
 
@@ -299,7 +300,7 @@ def test_files_of_what_others_make_are_their_own_matter(project: Project) -> Non
     shutil.rmtree(project.flow.root / "raw")
     project.build(dataset("other", partitions=DAYS)(nothing))
 
-    assert "files gone: 0" in (tick(project, files_sensor(catalogue_of(project))).skip_message or "")
+    assert "files gone: 0" in (tick(project, files_sensor(graph_of(project))).skip_message or "")
     assert project.flow.status(f"raw/{day(1)}") == "READY"
 
 
@@ -362,8 +363,8 @@ class Looks:
     def __init__(self, project: Project, patch: pytest.MonkeyPatch) -> None:
         self._project = project
         self._now = 1000.0
-        self._silent = SilentRuns(catalogue_of(project))
-        patch.setattr(liveness, "monotonic", lambda: self._now)
+        self._silent = SilentRuns(graph_of(project))
+        patch.setattr(silent_runs, "monotonic", lambda: self._now)
 
     def after(self, seconds: float) -> int:
         """How many runs a look ends, so long after the last one."""
@@ -468,18 +469,18 @@ def test_the_run_status_sensors_give_back_what_a_dead_run_holds(project: Project
     for number in (1, 2):
         claim(project.flow.ledger, "raw", day(number), run_id)
 
-    assert release(project.flow.ledger, run) == 2
-    assert release(project.flow.ledger, run) == 0
+    assert release_claims(project.flow.ledger, run) == 2
+    assert release_claims(project.flow.ledger, run) == 0
 
     chunk = project.flow.chunk(f"raw/{day(1)}")
-    assert (chunk.status, chunk.reason) == ("RESUBMIT", f"Dagster's run {run.run_id} is over")
+    assert (chunk.status, chunk.reason) == ("RESUBMIT", f"Dagster run {run.run_id} is over")
 
 
 def test_what_was_asked_of_a_run_that_was_cancelled_and_could_not_say_so_is_not_started_again(project: Project) -> None:
     project.build(raw)
     run = queue(project, dg.RunRequest(job_name="raw", run_config={}, tags={}))
     run_id = begin_run(project.flow.ledger, "raw", runner="dagster", external_id=run.run_id)
-    (job,) = [made for _, made in catalogue_of(project).made]
+    (job,) = [made for _, made in graph_of(project).produced]
     request(project.flow.ledger, job, [day(1), day(2)], by="ada", requested=datetime.now(UTC), run_id=run_id)
     plan_days(project, 3)
     claim(project.flow.ledger, "raw", day(1), run_id)
@@ -499,7 +500,7 @@ def test_chunks_that_need_listed_inputs_or_ask_for_it_are_planned_by_themselves(
     month = dataset("month", partitions=months, inputs={"raw": source}, mapping={"raw": within(months, days)})(consume)
     project.build(source, month)
 
-    sensor = planning_sensor(catalogue_of(project))
+    sensor = planning_sensor(graph_of(project))
     first = tick(project, sensor)
 
     assert "planned: 4" in (first.skip_message or "")
@@ -516,11 +517,11 @@ def test_a_mapping_that_raises_fails_its_tick_and_holds_back_no_other_dataset(pr
     bad = dataset("bad", partitions=DAYS, inputs={"raw": source}, mapping={"raw": ListedChunks(broken)})(consume)
     project.build(bad, source)
 
-    with pytest.raises(dg.Failure, match="chunks of 1 Jobs could not be planned: bad: ValueError: nobody knows"):
-        tick(project, planning_sensor(catalogue_of(project)))
+    with pytest.raises(dg.Failure, match="the chunks of 1 jobs could not be planned: bad: ValueError: nobody knows"):
+        tick(project, planning_sensor(graph_of(project)))
 
     assert project.flow.status("days/2024-01-03") == "PENDING"
-    assert "told to Dagster: 0" in (heal(project).skip_message or "")
+    assert "reported to Dagster: 0" in (heal(project).skip_message or "")
 
 
 def test_a_day_is_planned_when_it_is_over_in_the_time_zone_of_its_dataset(project: Project) -> None:
@@ -536,7 +537,7 @@ def test_a_day_is_planned_when_it_is_over_in_the_time_zone_of_its_dataset(projec
         *(dataset(one, partitions=daily(first), planned=True, timezone=zones[one].key)(nothing) for one in zones)
     )
 
-    tick(project, planning_sensor(catalogue_of(project)))
+    tick(project, planning_sensor(graph_of(project)))
 
     found = project.flow.psql.execute("select datasetid, max(dataid) from dataflow.datastatus group by 1").fetchall()
     assert dict(found) in (before, yesterdays())

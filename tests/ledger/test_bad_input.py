@@ -348,7 +348,7 @@ def names(*texts: str) -> list[Dataset]:
     ],
 )
 def test_a_cycle_is_refused_with_the_names_of_its_datasets(flow: Flow, jobs: list[str]) -> None:
-    with refused(flow, InvalidDefinition, "made from themselves", "a", "b", "take one input out of the circle"):
+    with refused(flow, InvalidDefinition, "depend on themselves", "a", "b", "remove one input from the cycle"):
         flow.register(*jobs)
 
 

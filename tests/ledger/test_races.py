@@ -21,8 +21,9 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from opendataflow_dagster.ledger import chunks, registry
+from opendataflow_dagster.ledger import chunks, healing, registry
 from opendataflow_dagster.ledger import claims as ledger_claims
+from opendataflow_dagster.ledger import operations as ledger_operations
 from opendataflow_dagster.ledger.database import Connection, Ledger, Transaction
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
@@ -30,6 +31,7 @@ from opendataflow_dagster.model.errors import InvalidDefinition, LedgerConflict,
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import ALL, EQUAL, Job, ListedChunks, Policy
 from opendataflow_dagster.model.manifest import NewManifest
+from opendataflow_dagster.model.status import Status
 from opendataflow_dagster.model.verdict import Code
 from opendataflow_dagster.protocol.announce import announce
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
@@ -727,7 +729,7 @@ def test_an_earlier_chunk_that_comes_while_a_strictly_ordered_job_is_claimed_wai
 def test_of_two_registrations_that_close_a_cycle_at_the_same_moment_one_is_refused(flow: Flow) -> None:
     item = "insert into dataflow.job (jobid, itemtype, datasetid) values (%s, 'IN', %s), (%s, 'OUT', %s)"
     here, there = typed(item, "here", "a", "here", "b"), typed(item, "there", "b", "there", "a")
-    with pytest.raises(InvalidDefinition, match="DataSets made from themselves: a, b"):
+    with pytest.raises(InvalidDefinition, match="DataSets are made from themselves: a, b"):
         between(flow, here, alone(flow, there))
     assert _count(flow, "select count(*) from dataflow.job") == 2
 
@@ -833,12 +835,12 @@ def operations_on_a_graph(flow: Flow) -> dict[str, Operation]:
         "someone writes raw/3": typed(
             f"{SOMEONE} ('raw', 'someone', '3', 'OUT', 'RUNNING', now()) on conflict do nothing"
         ),
-        "hold tidy/1 and tidy/3": lambda transaction: chunks.changed(
-            transaction, "set_status", [key("tidy/1"), key("tidy/3")], status="HOLD", reason=None
+        "hold tidy/1 and tidy/3": lambda transaction: ledger_operations.set_status(
+            transaction, [key("tidy/1"), key("tidy/3")], Status.HOLD, None
         ),
         "plan daily/4": lambda transaction: registry.plan_chunks(transaction, daily, [DataId("4")]),
         "plan report/2": lambda transaction: registry.plan_chunks(transaction, report, [DataId("2")]),
-        "heal": chunks.expire,
+        "heal": healing.release_expired,
     }
 
 
@@ -889,7 +891,7 @@ def operations_on_a_line(flow: Flow) -> dict[str, Operation]:
             "insert into dataflow.job (jobid, itemtype, datasetid) values ('total', 'IN', 'raw') on conflict do nothing"
         ),
         "forget total": typed("delete from dataflow.job where jobid = 'total'"),
-        "heal": chunks.expire,
+        "heal": healing.release_expired,
     }
 
 

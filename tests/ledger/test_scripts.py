@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from opendataflow_dagster.engine import leases
 from opendataflow_dagster.ledger import chunks
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.dataset import Dataset
@@ -30,8 +32,8 @@ from opendataflow_dagster.model.paths import path_part
 from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.throttle import pause, resume, throttle
 from opendataflow_dagster.scripts.environment import provision
-from opendataflow_dagster.scripts.run_job import run_next
-from opendataflow_dagster.scripts.run_script import Limits, log_path
+from opendataflow_dagster.scripts.program import Limits, log_path
+from opendataflow_dagster.scripts.runner import run_next
 from opendataflow_dagster.secrets.cipher import encrypt, encrypt_as_upstream
 from tests.factories import Flow, key
 from tests.scripts import Shop
@@ -160,7 +162,7 @@ def test_a_dataid_as_part_of_a_path_never_leaves_its_folder(shop: Shop, name: st
         ("insert into dataflow.job values ('load', 'dataid', null, 'x', now())", "item dataid and the chunk"),
         (
             "insert into dataflow.job values ('load', 'BASH_ENV', null, '$(id)', now())",
-            "which a shell or the loader runs",
+            "which a shell or the loader executes",
         ),
         ("update dataflow.dataset set hostname = repeat('x', 1000000)", "1,000,014 bytes"),
         (
@@ -186,14 +188,14 @@ def test_a_password_with_a_nul_is_an_error_that_does_not_show_it(shop: Shop) -> 
     shop.flow.type("update dataflow.dataset set encryptedpass=%s", encrypt(PASSPHRASE, "hush\0hush", "raw"))
     with pytest.raises(InvalidDefinition) as refused:
         shop.run(shop.script("true"))
-    assert "NUL character in what becomes raw_password" in str(refused.value)
+    assert "the value of raw_password from DataSet raw contains a NUL character" in str(refused.value)
     assert "hush" not in str(refused.value)
     assert shop.flow.status("raw/1") == "PENDING"
 
 
 def test_two_datasets_whose_names_are_one_in_a_shell_are_an_error(shop: Shop) -> None:
     shop.register("load: -> raw-data, raw.data")
-    with pytest.raises(InvalidDefinition, match=r"DataSet raw\.data and DataSet raw-data both give"):
+    with pytest.raises(InvalidDefinition, match=r"DataSet raw\.data and DataSet raw-data both set"):
         provision(shop.flow.ledger, "load")
 
 
@@ -271,7 +273,7 @@ def test_a_disk_that_takes_no_log_does_not_fail_the_work(shop: Shop) -> None:
     shop.register("load: -> raw")
     shop.home.write_text("a file where the folder should be")
     assert shop.run(shop.script("echo hello")).exit_code == 0
-    assert b"the output is not kept any more" in shop.shown
+    assert b"the output is no longer logged" in shop.shown
     assert shop.flow.status("raw/1") == "READY"
 
 
@@ -380,13 +382,34 @@ def test_a_script_that_takes_too_long_and_ignores_sigterm_is_killed_after_the_gr
         shop.script("trap '' TERM; echo stubborn; while :; do sleep 0.1; done"), limits=Limits(grace=0.3, timeout=0.3)
     )
     assert run_next(shop.flow.ledger, order).exit_code == ScriptFailed.exit_code
-    assert (shop.flow.chunk("raw/1").reason or "").startswith("it did not end within 0.3 s: stubborn")
+    assert (shop.flow.chunk("raw/1").reason or "").startswith("timed out after 0.3 s: stubborn")
 
 
 def test_the_lease_is_renewed_while_a_script_runs(shop: Shop) -> None:
     shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=0.6)))
     assert shop.run(shop.script("sleep 1.5")).exit_code == 0
     assert shop.flow.chunk("raw/1").version == 1
+
+
+def test_a_renewal_that_hangs_delays_neither_the_timeout_nor_the_end(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging, over = threading.Event(), threading.Event()
+
+    def hang(*_: object) -> None:
+        hanging.set()
+        over.wait(60)
+
+    monkeypatch.setattr(leases, "renew", hang)
+    shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=9)))
+    order = shop.order(shop.script("sleep 1000"), limits=Limits(grace=0.3, timeout=3.5))
+    try:
+        assert run_next(shop.flow.ledger, order).failed == 1
+        assert hanging.is_set()
+        assert not over.is_set()
+    finally:
+        over.set()
+    assert (shop.flow.chunk("raw/1").reason or "").startswith("timed out after 3.5 s")
 
 
 def test_a_resubmit_typed_meanwhile_ends_the_script_and_nothing_of_it_is_published(shop: Shop) -> None:
@@ -463,7 +486,7 @@ def test_a_script_that_leaves_nothing_in_its_place_has_failed(shop: Shop) -> Non
     (load,) = shop.flow.register("load: -> raw")
     shop.flow.plan(load, ["1"])
     assert shop.run(shop.script("true")).exit_code == ScriptFailed.exit_code
-    assert "left nothing for raw in" in (shop.flow.chunk("raw/1").reason or "")
+    assert "wrote nothing for raw to" in (shop.flow.chunk("raw/1").reason or "")
 
 
 # ---- which chunk, and what a scheduler is told
@@ -486,7 +509,7 @@ def test_attempts_exceeded_is_2_and_a_resubmit_makes_it_0(shop: Shop) -> None:
     report = shop.run(failing, everything=True)
     assert report.exit_code == 2
     assert report.nothing is not None
-    assert "1 exhausted their retries, e.g. 1; see the cause (odf why load)" in report.nothing.sentence
+    assert "1 exhausted their retries, e.g. 1; see odf why load" in report.nothing.sentence
     shop.flow.type("update dataflow.datastatus set status = 'RESUBMIT'")
     assert shop.run(shop.script("true")).exit_code == 0
 

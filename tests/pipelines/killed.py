@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 
 from opendataflow_dagster import ChunkContext, Policy, build_definitions, daily, dataset
 from opendataflow_dagster.model.manifest import Written
-from opendataflow_dagster.orchestrator import liveness
+from opendataflow_dagster.orchestrator import silent_runs
 from opendataflow_dagster.warehouse import parquet
 from tests.pipelines.hold import wait_at, wait_in_write
 
@@ -61,6 +61,6 @@ seams = pytest.MonkeyPatch()
 seams.setattr(parquet, "write", write_and_wait)
 seams.setattr(PostgresEventLogStorage, "store_event_batch", wait_and_store)
 # Nobody has minutes here.
-seams.setattr(liveness, "SILENCE_SECONDS", 30.0)
+seams.setattr(silent_runs, "SILENCE_SECONDS", 30.0)
 
 defs = build_definitions([raw, tidy], chunks_at_once=2)

@@ -13,11 +13,12 @@ from click.testing import CliRunner
 
 from opendataflow_dagster import LedgerResource, daily, script_dataset
 from opendataflow_dagster.cli.main import odf
-from opendataflow_dagster.orchestrator.readiness import readiness_sensor
+from opendataflow_dagster.orchestrator.readiness_sensor import readiness_sensor
 from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.force import force
 from opendataflow_dagster.protocol.release import fail
-from opendataflow_dagster.scripts.run_job import NOT_READY, run_next
+from opendataflow_dagster.scripts.order import NOT_READY
+from opendataflow_dagster.scripts.runner import run_next
 from tests.dagster_project import Project
 from tests.factories import Flow
 from tests.scripts import Shop
@@ -94,11 +95,11 @@ def test_the_sensor_heals_a_chain_of_scripts_in_order_after_one_typed_statement(
 
 def started_by(project: Project) -> list[str]:
     """What one tick of the readiness sensor starts."""
-    assert project.catalogue is not None
+    assert project.graph is not None
     context = dg.build_sensor_context(
         instance=project.instance, definitions=project.definitions, resources={"ledger": LedgerResource()}
     )
-    requests = readiness_sensor(project.catalogue).evaluate_tick(context).run_requests or ()
+    requests = readiness_sensor(project.graph).evaluate_tick(context).run_requests or ()
     return [one.job_name or "" for one in requests]
 
 

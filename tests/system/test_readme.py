@@ -76,6 +76,6 @@ def test_the_demo_tells_its_story_and_can_be_told_again(tmp_path: Path) -> None:
             assert "UPDATE 3" in ran.stdout
             assert "RUNNING -> FAILED" in ran.stdout
             assert "FAILED -> RESUBMIT" in ran.stdout
-            assert re.search(r"source has (\S+) flights on these days; the carriers' statistics count \1", ran.stdout)
+            assert re.search(r"source has (\S+) flights on these days, and carrier_stats counts \1", ran.stdout)
     finally:
         subprocess.run([*odf, "db", "stop"], env=home, check=True, capture_output=True)

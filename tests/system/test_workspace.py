@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from opendataflow_dagster.orchestrator.storage import storage_url
+from opendataflow_dagster.engine.connections import dagster_storage_url
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,7 +47,7 @@ def test_the_definitions_load_through_the_workspace_and_are_registered(
         env=environment(
             DAGSTER_HOME=str(tmp_path),
             ODF_DATABASE_URL=url,
-            ODF_DAGSTER_URL=storage_url(url),
+            ODF_DAGSTER_URL=dagster_storage_url(url),
             PYTHONPATH=str(ROOT),
         ),
     )

@@ -1,8 +1,8 @@
-"""The table for outside readers: a run lets it read what it has published, `odf table refresh` makes it anew.
+"""The Spark catalog table for outside readers. Runs update it, and `odf table refresh` rebuilds it.
 
-It is derived from the ledger, so whatever goes wrong with it fails no chunk.
+It is derived from the ledger, so a failed update fails no chunk.
 
-python -m opendataflow_dagster.orchestrator.table DATASET RESULT.JSON
+python -m opendataflow_dagster.engine.catalog_table DATASET RESULT.JSON
 """
 
 from __future__ import annotations
@@ -33,60 +33,60 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Refreshed:
+class RefreshedTable:
     table: str
     chunks: int
 
 
 def refresh_table(
     ledger: Ledger, spark: SparkSession, datasetid: DatasetId, schema: StructType | None = None
-) -> Refreshed:
-    """Make the table anew from all current versions. What was made READY without a version is not in it."""
+) -> RefreshedTable:
+    """Rebuild the table from all current versions. Chunks that are READY without a version are not in it."""
     with ledger.statement() as statement:
         manifests = current_versions(statement, datasetid)
-    return Refreshed(table=catalog.refresh(spark, datasetid, manifests, schema), chunks=len(manifests))
+    return RefreshedTable(table=catalog.refresh(spark, datasetid, manifests, schema), chunks=len(manifests))
 
 
-def follow(
+def update_table(
     ledger: Ledger, spark: SparkSession, declaration: Declaration, dataids: Sequence[DataId], log: Logger
 ) -> None:
-    """Let the table read the current versions of these chunks."""
+    """Point the table to the current versions of these chunks."""
     try:
-        _follow(ledger, spark, declaration, dataids)
-    except Exception as error:  # Spark's, the catalog's or the database's: the chunks are published all the same
+        _update(ledger, spark, declaration, dataids)
+    except Exception as error:  # of Spark, the catalog or the database; the chunks are published anyway
         log.warning(
-            f"the table of {declaration.datasetid} does not show this run ({cause(error)}); "
-            f"make it anew: odf table refresh {declaration.datasetid}"
+            f"the table of {declaration.datasetid} was not updated by this run ({cause(error)}); "
+            f"rebuild it: odf table refresh {declaration.datasetid}"
         )
 
 
-def _follow(ledger: Ledger, spark: SparkSession, declaration: Declaration, dataids: Sequence[DataId]) -> None:
-    keys = [ChunkKey(datasetid=declaration.datasetid, dataid=one) for one in dataids]
+def _update(ledger: Ledger, spark: SparkSession, declaration: Declaration, dataids: Sequence[DataId]) -> None:
+    keys = [ChunkKey(datasetid=declaration.datasetid, dataid=dataid) for dataid in dataids]
     shown: dict[DataId, ManifestId] = {}
-    # Until nothing is new: another run may have published, and shown it, between our look and our change.
+    # Repeat until nothing is new: another run may have published and updated the table between query and update.
     while True:
         with ledger.statement() as statement:
-            found = [one for one in ready_versions(statement, keys).values() if one is not None]
-        if not (news := [one for one in found if shown.get(one.dataid) != one.manifest_id]):
+            current = [manifest for manifest in ready_versions(statement, keys).values() if manifest is not None]
+        if not (news := [manifest for manifest in current if shown.get(manifest.dataid) != manifest.manifest_id]):
             return
         if catalog.fits(spark, declaration.datasetid, news):
             catalog.point(spark, declaration.datasetid, news)
         else:
             refresh_table(ledger, spark, declaration.datasetid, declaration.schema)
-        shown |= {one.dataid: one.manifest_id for one in news}
+        shown |= {manifest.dataid: manifest.manifest_id for manifest in news}
 
 
 def main(datasetid: str, result: str) -> int:
     try:
         with Ledger(database_url()) as ledger:
-            done = refresh_table(ledger, session(), dataset_id(datasetid))
+            refreshed = refresh_table(ledger, session(), dataset_id(datasetid))
     except OpenDataFlowError as error:
         sys.stderr.write(f"\n{error}\n")
         return error.exit_code
-    except Exception as error:  # Spark's or the catalog's
-        sys.stderr.write(f"\nthe table of {datasetid} could not be made: {cause(error)}\n")
+    except Exception as error:  # of Spark or the catalog
+        sys.stderr.write(f"\nthe table of {datasetid} could not be rebuilt: {cause(error)}\n")
         return OpenDataFlowError.exit_code
-    Path(result).write_text(json.dumps(asdict(done)), encoding="utf-8")
+    Path(result).write_text(json.dumps(asdict(refreshed)), encoding="utf-8")
     return 0
 
 

@@ -1,0 +1,108 @@
+"""The heal sensor: restores the ledger's invariants, and reports to Dagster what it does not know yet.
+
+Each tick continues where the last one stopped, so its cost does not grow with the number of chunks.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import timedelta
+
+import dagster as dg
+
+from ..engine.connections import Ledger
+from ..engine.dataset_graph import DatasetGraph
+from ..engine.orchestrator_runs import close_run, open_runs
+from ..engine.unreported import Position, find_unreported, forget_reported
+from ..protocol.heal import heal
+from . import metadata
+from .dagster_internals import EventOrigin
+from .events import ChunkMaterialized, orchestrator_name, write_events
+from .resources import LedgerResource
+from .run_config import asset_key_of
+from .run_status_sensors import is_cancelled
+from .silent_runs import SilentRuns
+
+_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+
+
+def heal_sensor(
+    graph: DatasetGraph, *, interval_seconds: int = 15, grace: timedelta = timedelta(seconds=30)
+) -> dg.SensorDefinition:
+    """`grace`: a run reports its versions within seconds; older ones that are unknown are reported here."""
+
+    silent_runs = SilentRuns(graph)
+
+    @dg.sensor(
+        name="heal",
+        minimum_interval_seconds=interval_seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Handles expired leases, retries and dead runs, and reports chunks that Dagster does not know.",
+    )
+    def evaluate(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SensorResult:
+        store = ledger.ledger
+        cursor = json.loads(context.cursor or "{}")
+        position = Position(**{name: cursor[name] for name in ("reported", "foreign") if name in cursor})
+        healed = heal(store)
+        ended = silent_runs.end(context, store)
+        dead = _close_dead_runs(context.instance, store, graph)
+        position, reported = _report(context.instance, store, graph, position, grace)
+        summary = f"{healed}; silent runs: {ended} ended; dead runs: {dead} chunks; reported to Dagster: {reported}"
+        return dg.SensorResult(skip_reason=summary, cursor=json.dumps(asdict(position)))
+
+    return evaluate
+
+
+def _close_dead_runs(instance: dg.DagsterInstance, ledger: Ledger, graph: DatasetGraph) -> int:
+    """Close runs that ended in Dagster but not in the ledger; how many chunks they held."""
+    begun = open_runs(ledger, [job.jobid for _, job in graph.produced])
+    if not begun:
+        return 0
+    over = dg.RunsFilter(run_ids=[run.external_id for run in begun], statuses=list(_ENDED))
+    ended = {run.run_id: run for run in instance.get_runs(over)}
+    return sum(
+        close_run(ledger, run.run_id, run.external_id, cancelled=is_cancelled(ended[run.external_id]))
+        for run in begun
+        if run.external_id in ended
+    )
+
+
+def _report(
+    instance: dg.DagsterInstance, ledger: Ledger, graph: DatasetGraph, position: Position, grace: timedelta
+) -> tuple[Position, int]:
+    name = orchestrator_name(instance)
+    unreported = find_unreported(ledger, name, list(graph.nodes), position, grace)
+    events = [
+        ChunkMaterialized(
+            asset_key=asset_key_of(graph.nodes[manifest.datasetid]),
+            dataid=manifest.dataid,
+            metadata=metadata.of_manifest(
+                manifest,
+                unreported.how_made.get(manifest.manifest_id),
+                f"published by job {manifest.jobid}; reported by heal",
+            ),
+            manifest_id=manifest.manifest_id,
+        )
+        for manifest in unreported.versions
+    ]
+    events += [
+        ChunkMaterialized(
+            asset_key=asset_key_of(graph.nodes[foreign.key.datasetid]),
+            dataid=foreign.key.dataid,
+            metadata=metadata.of_foreign(
+                f"made READY by {foreign.jobid} at {foreign.modified:%Y-%m-%d %H:%M:%S}, without a version"
+            ),
+        )
+        for foreign in unreported.foreign
+    ]
+    for node in graph.nodes.values():
+        of_node = [event for event in events if event.asset_key == asset_key_of(node)]
+        if of_node and node.dataset.partitions is None:
+            # Dagster must know a dynamic partition before it shows it.
+            instance.add_dynamic_partitions(node.dataset.datasetid, [event.dataid for event in of_node])
+        write_events(instance, ledger, of_node, EventOrigin())
+    following = unreported.next_position
+    if following.reported > position.reported:
+        forget_reported(ledger, name, following)
+    return following, len(events)
