@@ -13,8 +13,8 @@ from .history import transition
 from .options import json_option
 
 if TYPE_CHECKING:
+    from opendataflow_dagster.insight.selection import Chunk
     from opendataflow_dagster.insight.story import Attempt, Story
-    from opendataflow_dagster.ledger.chunks import Chunk
     from opendataflow_dagster.model.manifest import Manifest
     from opendataflow_dagster.model.verdict import Verdict
 

@@ -15,7 +15,7 @@ from .options import json_option
 from .parsing import Moment
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.ledger.chunks import Chunk
+    from opendataflow_dagster.insight.selection import Chunk
 
 
 @click.command()

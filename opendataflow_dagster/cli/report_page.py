@@ -11,9 +11,8 @@ from . import heatmap
 from .output import listed, moment, span
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.report import FailureReport, LedgerReport
+    from opendataflow_dagster.insight.report import ChunkDurations, FailureReport, HourlyThroughput, LedgerReport
     from opendataflow_dagster.insight.runs import SlaCheck
-    from opendataflow_dagster.ledger.overview import ChunkDurations, HourlyThroughput
     from opendataflow_dagster.model.ids import DatasetId
     from opendataflow_dagster.model.verdict import Verdict
 

@@ -12,9 +12,7 @@ from .connection import open_ledger
 from .options import json_option
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.status import DatasetStatus
-    from opendataflow_dagster.ledger.overview import RunningChunk
-    from opendataflow_dagster.ledger.steering import JobControl
+    from opendataflow_dagster.insight.status import DatasetStatus, JobControl, RunningChunk
 
 _STATUSES = ("READY", "RUNNING", "PENDING", "RESUBMIT", "FAILED", "HOLD", "SKIPPED")
 

@@ -16,7 +16,7 @@ from .options import json_option
 from .parsing import Number
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.ledger.chunks import Event
+    from opendataflow_dagster.insight.history import Event
 
     from .connection import Ledger
 

@@ -19,8 +19,7 @@ from .parsing import Moment
 
 if TYPE_CHECKING:
     from opendataflow_dagster.insight.causes import Cause
-    from opendataflow_dagster.insight.why import WhyChunk, WhyJob
-    from opendataflow_dagster.ledger.registry import Room
+    from opendataflow_dagster.insight.why import Room, WhyChunk, WhyJob
 
 
 @click.command()
