@@ -329,7 +329,7 @@ def test_sweep_removes_failed_attempts_and_keeps_current_versions(flow: Flow, ru
     assert [orphan["location"] for orphan in run.json("sweep", "raw", *now)["orphans"]] == [str(left)]
     assert not left.exists()
     assert flow.status("raw/1") == "READY"
-    assert "keep at least 1" in run.error("sweep", "raw", "--keep-versions", "0")
+    assert "keep 1 or more" in run.error("sweep", "raw", "--keep-versions", "0")
     assert "nothing" in run.error("sweep", "nothing")
     for wrong in ("nan", "1e300", "-1"):
         assert "--keep-days" in run.error("sweep", "raw", "--keep-days", wrong)

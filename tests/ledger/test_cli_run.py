@@ -83,7 +83,7 @@ def test_run_takes_a_job_name_and_a_program_on_the_path(shop: Shop) -> None:
         (["run", "--dataid", "1", "--all", "load.sh"], 64, "--dataid cannot be combined with --all or --parallel"),
         (["run", "--parallel", "0", "load.sh"], 64, "0 is not in the range"),
         (["force", "load.sh"], 64, "Missing option '--dataid'"),
-        (["run", "load.sh"], 1, "job load has no ready chunk; see: odf why load"),
+        (["run", "load.sh"], 1, "no chunk of job load is ready; see odf why load"),
         (["run", "--dataid", "1", "load.sh"], 1, "raw/1 is HOLD"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_dry_run_shows_variables_without_passwords(shop: Shop) -> None:
         (["run", "--dataid", "1", "load.sh"], 1, "raw/1 is HOLD"),
         (["run", "--dataid", "4", "load.sh"], 0, "./load.sh would run for 4"),
         (["run", "--dataid", "9", "clean.sh"], 1, "raw/9 does not exist"),
-        (["run", "clean.sh"], 1, "./clean.sh would not run: job clean has no ready chunk"),
+        (["run", "clean.sh"], 1, "./clean.sh would not run: no chunk of job clean is ready"),
         (["run", "--dataid", "a\nb", "load.sh"], 64, "a\\nb"),
         (["run", "other.sh"], 3, "./other.sh would not run: job other is paused"),
         (["run", "--dataid", "1", "other.sh"], 3, "./other.sh would not run: job other is paused"),
