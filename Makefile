@@ -9,7 +9,7 @@ INSTALLED := .venv/.installed
 # Processes that may not write bytecode compile everything again at each start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast check bench dev clean constraints prerequisites
+.PHONY: help demo test test-fast check docs bench dev clean constraints prerequisites
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +28,9 @@ check: $(INSTALLED) ## lint, format, types and layers, without running anything
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(INSTALLED) ## build the documentation into build/docs; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(INSTALLED) ## measure; WHAT="claims chunks tick scripts" (all: half an hour), ARGS=--quick
 	@set -e; for what in $(WHAT); do echo "== bench/$$what.py"; $(BIN)/python bench/$$what.py $(ARGS); done

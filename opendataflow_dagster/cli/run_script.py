@@ -55,8 +55,8 @@ def run(dataid: str | None, everything: bool, parallel: int, **options: Any) -> 
     """Run SCRIPT for the next ready chunk of its Job and record the outcome.
 
     The script gets the chunk in $dataid and its DataSets in $<datasetid>_hostname and similar variables
-    (docs/scripts.md). Exit codes, also with --dry-run: 0 finished, 1 no chunk is ready, 2 none will be without an
-    operator, 3 the Job is paused, 64 usage error, 128 and above failure.
+    (docs/guides/scripts.md). Exit codes, also with --dry-run: 0 finished, 1 no chunk is ready, 2 none will be without
+    an operator, 3 the Job is paused, 64 usage error, 128 and above failure.
 
     \b
     Example:

@@ -49,7 +49,7 @@ class Options(TypedDict, total=False):
     skipped_input: Literal["waits", "passes"]
     #: May two chunks have the same content?
     repeats: bool
-    #: Keep a Spark catalog table for outside readers (docs/warehouse.md).
+    #: Keep a Spark catalog table for outside readers (docs/guides/operate.md).
     table: bool
 
 

@@ -37,7 +37,7 @@ class OpenDataFlowError(Exception):
 
     #: The same call may succeed later without anybody changing anything.
     retryable: ClassVar[bool] = False
-    #: What `odf` exits with. 64 is a usage error; failures start at 128 (docs/protocol.md).
+    #: What `odf` exits with. 64 is a usage error; failures start at 128 (docs/reference/codes.md).
     exit_code: ClassVar[int] = 128
 
 

@@ -1,4 +1,4 @@
-"""The states of a chunk and the arrows between them. docs/protocol.md draws this table.
+"""The states of a chunk and the arrows between them. docs/concepts/path-of-a-chunk.md draws this table.
 
 Postgres holds the same table (`dataflow.status_transition`) and refuses every other arrow between known words,
 whoever draws it. A word that is not known is not refused: a foreign client may use its own, and then the chunk

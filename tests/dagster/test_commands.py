@@ -1,4 +1,4 @@
-"""The commands of docs/dagster.md do what the page says, typed as they stand there."""
+"""The commands of docs/guides/trigger-runs.md do what the page says, typed as they stand there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import dagster as dg
 from tests.dagster_project import Project
 from tests.dagster_server import PATIENCE_SECONDS, ROOT
 
-PAGE = (ROOT / "docs" / "dagster.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "trigger-runs.md").read_text()
 
 
 def test_the_documented_commands_make_a_partition_and_queue_another(project: Project, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_every_help_example_parses(words: tuple[str, ...], command: click.Comman
     assert {line: refused(line) for line in lines if refused(line)} == {}
 
 
-@pytest.mark.parametrize("page", sorted((PROJECT / "docs").glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", sorted((PROJECT / "docs").rglob("*.md")), ids=lambda page: page.name)
 def test_every_command_in_the_docs_parses(page: Path) -> None:
     if page.name == "cli.md":
         return  # generated

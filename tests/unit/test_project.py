@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-TARGETS = ("help", "demo", "test", "test-fast", "check", "bench", "dev", "clean", "constraints")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+TARGETS = ("help", "demo", "test", "test-fast", "check", "docs", "bench", "dev", "clean", "constraints")
 LAYOUT = (
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "LICENSE",
     "Makefile",
+    "mkdocs.yml",
     "pyproject.toml",
     "constraints.txt",
     "workspace.yaml",
