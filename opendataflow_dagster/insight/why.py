@@ -9,7 +9,7 @@ from datetime import datetime
 from ..ledger import chunks, claims, lookup, overview, waiting
 from ..ledger.chunks import Chunk
 from ..ledger.database import Ledger
-from ..ledger.registry import Room
+from ..ledger.registry import Room as Room
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, DataId, JobId, data_id, job_id
 from ..model.verdict import CODES, Answer, Code, Verdict

@@ -368,7 +368,7 @@ def test_a_cycle_typed_in_sql_is_refused_with_the_names_of_its_datasets(flow: Fl
         "insert into dataflow.job (jobid, itemtype, datasetid) values ('one', 'IN', 'c')",
         "update dataflow.job set datasetid = 'c' where jobid = 'one' and itemtype = 'IN'",
     ):
-        with pytest.raises(psycopg.Error, match=r"DataSets made from themselves: .*b") as error:
+        with pytest.raises(psycopg.Error, match=r"DataSets are made from themselves: .*b") as error:
             flow.type(statement)
         assert error.value.sqlstate == "DF002"
         assert error.value.diag.message_hint == "remove one IN or OUT item of the jobs in the cycle"
@@ -527,7 +527,7 @@ def test_manifests_for_other_outputs_than_the_claimed_are_refused(flow: Flow, gi
 @pytest.mark.parametrize("place", ["elsewhere/claim-1", "raw2/claim-1", "raw", "ra/w"])
 def test_a_manifest_outside_of_the_root_is_refused_and_the_claim_is_still_held(flow: Flow, place: str) -> None:
     taken = claimed(flow)
-    with refused(flow, InvalidManifest, "raw/1", f"{flow.root}/{place}", f"outside of the root {flow.root}/raw"):
+    with refused(flow, InvalidManifest, "raw/1", f"{flow.root}/{place}", f"outside its root {flow.root}/raw"):
         publish(flow.ledger, taken, NewManifest(location=f"{flow.root}/{place}"))
     assert publish(flow.ledger, taken, flow.manifest(taken)).version == 1
 
@@ -538,7 +538,7 @@ def test_a_manifest_with_another_schema_is_refused_and_the_claim_is_still_held(
 ) -> None:
     taken = claimed(flow, replace(flow.dataset("raw"), schema_hash="declared"))
     manifest = flow.manifest(taken)
-    with refused(flow, InvalidManifest, f"raw/1 has schema {given_hash}, declared is declared"):
+    with refused(flow, InvalidManifest, f"raw/1: schema {given_hash} was written, declared is declared"):
         publish(flow.ledger, taken, replace(manifest, schema_hash=given_hash))
     assert publish(flow.ledger, taken, replace(manifest, schema_hash="declared")).version == 1
 

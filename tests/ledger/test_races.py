@@ -729,7 +729,7 @@ def test_an_earlier_chunk_that_comes_while_a_strictly_ordered_job_is_claimed_wai
 def test_of_two_registrations_that_close_a_cycle_at_the_same_moment_one_is_refused(flow: Flow) -> None:
     item = "insert into dataflow.job (jobid, itemtype, datasetid) values (%s, 'IN', %s), (%s, 'OUT', %s)"
     here, there = typed(item, "here", "a", "here", "b"), typed(item, "there", "b", "there", "a")
-    with pytest.raises(InvalidDefinition, match="DataSets made from themselves: a, b"):
+    with pytest.raises(InvalidDefinition, match="DataSets are made from themselves: a, b"):
         between(flow, here, alone(flow, there))
     assert _count(flow, "select count(*) from dataflow.job") == 2
 

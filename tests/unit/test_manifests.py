@@ -14,13 +14,13 @@ from opendataflow_dagster.model.manifest import File, NewManifest
     "location", ["", "/", " ", "/w/raw/..", "/w/../raw", "../raw", "/w/./raw", "s3://b/../c", "/w/a\x00b"]
 )
 def test_a_manifest_at_a_place_that_is_none_is_refused(location: str) -> None:
-    with pytest.raises(InvalidManifest, match=r"is no location; give a folder"):
+    with pytest.raises(InvalidManifest, match=r"is not a location; pass a folder"):
         NewManifest(location=location)
 
 
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "..", "../x", "a/../../x", "a/./x", "a\x00b"])
 def test_a_file_outside_of_its_manifest_is_refused(path: str) -> None:
-    with pytest.raises(InvalidManifest, match=r"is no file of a manifest; give a path inside"):
+    with pytest.raises(InvalidManifest, match=r"cannot be a file of a manifest; pass a path inside"):
         File(path=path, size=1)
 
 

@@ -79,10 +79,10 @@ def test_every_form_of_its_url_is_understood(jdbc: str, host: str, options: dict
 @pytest.mark.parametrize(
     ("properties", "said"),
     [
-        ({"platform": "h2"}, "is of platform h2"),
+        ({"platform": "h2"}, "has platform h2"),
         ({"schema": "other"}, 'alter schema "other" rename to dataflow'),
-        ({"url": "jdbc:h2:./dataflow"}, "has no url of a Postgres"),
-        ({"url": ""}, "has no url of a Postgres"),
+        ({"url": "jdbc:h2:./dataflow"}, "has no Postgres url"),
+        ({"url": ""}, "has no Postgres url"),
         ({"url": "\\u00zz"}, "cannot be read"),
     ],
 )
@@ -97,7 +97,8 @@ def test_a_missing_file_and_a_wrong_passphrase_are_said(monkeypatch: pytest.Monk
     write()
     monkeypatch.setenv("PASSKEY", "another")
     with pytest.raises(
-        SecretUnreadable, match=r"dataflow\.properties has as `encrypted`.*encrypt --upstream"
+        SecretUnreadable,
+        match=r"dataflow\.properties: the passphrase does not decrypt the password in `encrypted`.*encrypt --upstream",
     ) as refused:
         configured_url()
     assert "DataSet" not in str(refused.value)

@@ -96,15 +96,15 @@ def test_a_file_that_others_can_read_a_missing_one_and_a_failing_command_are_ref
         passphrase()
     path.write_text("hush")
     path.chmod(0o640)
-    with pytest.raises(InvalidInput, match=r"can be read by others.*chmod 600") as refused:
+    with pytest.raises(InvalidInput, match=r"is readable by other users.*chmod 600") as refused:
         passphrase()
     assert "hush" not in str(refused.value)
     path.chmod(0o600)
     path.write_text("hush\nhush\n")
-    with pytest.raises(InvalidInput, match="no passphrase of one line"):
+    with pytest.raises(InvalidInput, match="the passphrase as exactly one line"):
         passphrase()
     monkeypatch.delenv("ODF_PASSPHRASE_FILE")
-    for command, said in (("false", "ended with 1"), ("/no/such/vault", "does not run"), ("'", "does not run")):
+    for command, said in (("false", "failed with exit code 1"), ("/no/such/vault", "cannot run"), ("'", "cannot run")):
         monkeypatch.setenv("ODF_PASSPHRASE_COMMAND", command)
         with pytest.raises(InvalidInput, match=said):
             passphrase()
@@ -119,6 +119,6 @@ def test_a_passphrase_that_is_no_utf_8_is_one_sentence(
     path.chmod(0o600)
     values = {"ODF_PASSPHRASE_FILE": str(path), "ODF_PASSPHRASE_COMMAND": f"cat {path}"}
     monkeypatch.setenv(variable, values.get(variable, os.fsdecode(b"caf\xe9")))
-    with pytest.raises(InvalidInput, match=f"{variable} gives no passphrase in UTF-8") as refused:
+    with pytest.raises(InvalidInput, match=f"the passphrase of {variable} is not UTF-8 text") as refused:
         passphrase()
     assert "caf" not in str(refused.value)
