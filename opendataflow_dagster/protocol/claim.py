@@ -81,10 +81,9 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
     job, waiting = job_id(jobid), list(dict.fromkeys(data_id(dataid) for dataid in dataids))
     claimed: list[Claim] = []
     refused: list[Verdict] = []
-    at_limit = False
     until = monotonic() + PATIENCE_SECONDS
     try:
-        while waiting:
+        while True:
             try:
                 with ledger.statement() as statement:
                     candidates = claims.named_candidates(statement, job, waiting)
@@ -101,8 +100,9 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
                 at_limit = taken.free == 0 and not taken.is_paused
                 # Nothing speaks against the rest: they are not planned yet, or something changed a moment ago.
                 waiting = [verdict.dataid for verdict in taken.refused if verdict.go]
-                if waiting:
-                    _plan(ledger, job, waiting, until)
+                if not waiting:
+                    return Claimed(claims=tuple(claimed), refused=tuple(refused), at_limit=at_limit)
+                _plan(ledger, job, waiting, until)
             except LedgerConflict as conflict:
                 _give_way(ledger, job, conflict, until)
     except BaseException:
@@ -111,7 +111,6 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
             with suppress(OpenDataFlowError):
                 abandon(ledger, claimed, "the claim of other chunks failed", begun=False)
         raise
-    return Claimed(claims=tuple(claimed), refused=tuple(refused), at_limit=at_limit)
 
 
 def _look_at_files(
