@@ -20,7 +20,7 @@ from ..ledger.retry import PATIENCE_SECONDS
 from ..model.claim import Claim
 from ..model.errors import InvalidInput, LedgerConflict, NoGo, OpenDataFlowError, StaleAnswers
 from ..model.ids import DataId, JobId, RunId, data_id, job_id
-from ..model.verdict import InputVersion, Verdict
+from ..model.verdict import Verdict
 from .gate import look_at_files, require_job, unknown_job
 from .release import abandon
 
@@ -120,28 +120,15 @@ def _look_at_files(
     placed: list[Candidate] = []
     misplaced: list[Verdict] = []
     for candidate in candidates:
-        verdict = look_at_files(_verdict_of(job, candidate), candidate.manifests)
-        if verdict.go:
-            placed.append(candidate)
+        problems = look_at_files(candidate.manifests)
+        if problems:
+            misplaced.append(Verdict(jobid=job, dataid=candidate.dataid, problems=problems))
         else:
-            misplaced.append(verdict)
+            placed.append(candidate)
     if misplaced:
         with ledger.transaction() as transaction:
             claims.record(transaction, job, misplaced, block=True)
     return placed, misplaced
-
-
-def _verdict_of(job: JobId, candidate: Candidate) -> Verdict:
-    inputs = (
-        InputVersion(
-            datasetid=manifest.datasetid,
-            dataid=manifest.dataid,
-            manifest_id=manifest.manifest_id,
-            version=manifest.version,
-        )
-        for manifest in candidate.manifests
-    )
-    return Verdict(jobid=job, dataid=candidate.dataid, inputs=tuple(inputs))
 
 
 def _plan(ledger: Ledger, job: JobId, dataids: Sequence[DataId], until: float) -> None:

@@ -53,7 +53,7 @@ create trigger guard_row before insert or update on dataflow.datastatus for each
 
 create function dataflow.after_insert() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_memoize = off
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
     datasetids      text[];
@@ -98,7 +98,7 @@ create trigger after_insert after insert on dataflow.datastatus
 
 create function dataflow.after_update() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_memoize = off
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
     datasetids      text[];
@@ -197,7 +197,7 @@ create trigger after_update after update on dataflow.datastatus
 
 create function dataflow.after_delete() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_memoize = off
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
     datasetids   text[];

@@ -100,7 +100,7 @@ create trigger policy_changed after insert or update or delete on dataflow.job_p
 
 create function dataflow.after_listing() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_memoize = off
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 begin
     if tg_op = 'DELETE' then

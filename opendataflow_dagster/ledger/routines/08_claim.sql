@@ -5,7 +5,7 @@
 create function dataflow.plan(p_jobid text, p_dataids text[], p_run_id bigint,
                               p_listed_dataids text[], p_listed_datasetids text[], p_listed_input_dataids text[]) returns bigint
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_memoize = off
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
     planned bigint;
@@ -42,7 +42,7 @@ $$;
 create function dataflow.request(p_jobid text, p_dataids text[], p_requested timestamptz, p_run_id bigint, p_reason text, p_actor text,
                                  p_listed_dataids text[], p_listed_datasetids text[], p_listed_input_dataids text[]) returns json
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_memoize = off
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
     outputs     text[] := array(select j.datasetid from dataflow.job j where j.jobid = p_jobid and j.itemtype = 'OUT' order by 1);
@@ -102,7 +102,7 @@ create function dataflow.with_manifests(p_dataids text[], p_inputs jsonb[]) retu
 -- taken and DF003 names the chunks. Null: there is no such Job. JSON, which a client parses faster than rows of arrays.
 create function dataflow.claim(p_jobid text, p_candidates json, p_count integer, p_run_id bigint, p_named boolean) returns json
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_memoize = off
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

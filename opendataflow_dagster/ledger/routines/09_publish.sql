@@ -11,7 +11,7 @@ create function dataflow.content_lock(p_datasetid text, p_content_digest text) r
 -- was published. A claim that is not held is in neither.
 create function dataflow.publish(p_outputs json) returns json
     language plpgsql security definer set search_path = pg_catalog, pg_temp
-    set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_memoize = off
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
