@@ -1,4 +1,4 @@
-"""What the tests of `odf` share: the command in process, and a month after a small outage."""
+"""What the tests of `odf` share: the command in process, and a month of chunks after a small outage."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ DAYS = tuple(f"2024-01-{day:02}" for day in range(1, 31))
 
 @dataclass(frozen=True, kw_only=True)
 class Odf:
-    """`odf` on one database, as a shell would call it."""
+    """`odf` on one database, called as from a shell."""
 
-    #: It has a password in it.
+    #: Contains a password.
     url: str = field(repr=False)
 
     def __call__(self, *words: str, stdin: str | None = None) -> Result:
@@ -45,7 +45,7 @@ class Odf:
         return json.loads(self.text(*words, "--json", exit_code=exit_code))
 
     def error(self, *words: str, exit_code: int = 64) -> str:
-        """The one sentence, on stderr; nothing else is said."""
+        """The message on stderr; stdout must be empty."""
         result = self(*words)
         assert result.exit_code == exit_code, result.output
         assert result.stdout == ""
@@ -82,7 +82,7 @@ def after_an_outage(flow: Flow) -> None:
 
 
 def month_template(server: str, template: str, root: Path) -> Iterator[str]:
-    """The name of a database with that month: made once, and cloned for each test."""
+    """The name of a template database with that month; each test clones it."""
     for url in temporary_database(server, template):
         for flow in _flow(url, root):
             after_an_outage(flow)

@@ -1,4 +1,4 @@
-"""`odf chunks` and `odf chunk show`: the chunks of a DataSet, and the whole story of one."""
+"""`odf chunks`: the chunks of a DataSet, as a heat-map or a list."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING
 import click
 
 from . import heatmap, output
-from .arguments import Moment, dataset_argument, some_chunks
-from .options import as_json, open_ledger
+from .arguments import chunks_argument, dataset_argument
+from .connection import open_ledger
+from .options import json_option
+from .parsing import Moment
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.ledger.chunks import Chunk
+    from opendataflow_dagster.insight.selection import Chunk
 
 
 @click.command()
 @dataset_argument
-@some_chunks
-@click.option("--status", "statuses", multiple=True, metavar="WORD", help="Only with this status; may be repeated.")
-@click.option("--since", type=Moment(), help="Only those that changed since then: a time, or 3h.")
-@click.option("--until", type=Moment(), help="Only those that changed before.")
-@click.option("--list", "as_list", is_flag=True, help="A table, instead of a heat-map.")
-@as_json
+@chunks_argument
+@click.option("--status", "statuses", multiple=True, metavar="STATUS", help="Only chunks with this status; repeatable.")
+@click.option("--since", type=Moment(), help="Only chunks changed since this time, or an age such as 3h.")
+@click.option("--until", type=Moment(), help="Only chunks changed before this time.")
+@click.option("--list", "as_list", is_flag=True, help="Show a table instead of a heat-map.")
+@json_option
 def chunks(
     datasetid: str,
     chunks: tuple[str, ...],
@@ -33,7 +35,7 @@ def chunks(
     as_list: bool,
     json_wanted: bool,
 ) -> None:
-    """The chunks of a DataSet, as a heat-map or a list, in their natural order.
+    """Show the chunks of a DataSet in natural order, as a heat-map or a list.
 
     \b
     Example:
@@ -47,76 +49,45 @@ def chunks(
     wanted = Selection(
         datasetid=datasetid,
         words=chunks,
-        statuses=[word.upper() for word in statuses] or None,
+        statuses=[status.upper() for status in statuses] or None,
         since=since,
         until=until,
     )
     with open_ledger() as ledger:
-        found = select_chunks(ledger, wanted)
+        selected = select_chunks(ledger, wanted)
     if json_wanted:
-        output.print_json({"datasetid": datasetid, "chunks": found})
-    elif not found:
-        output.say(f"No chunk of {datasetid} is like that.")
+        output.print_json({"datasetid": datasetid, "chunks": selected})
+    elif not selected:
+        output.say(f"{datasetid}: no matching chunks.")
     elif as_list:
-        _list(found)
+        _print_list(selected)
     else:
-        counts = Counter(one.status or "NULL" for one in found)
-        said = ", ".join(f"{count:,} {word}" for word, count in counts.most_common())
-        output.heading(f"{datasetid}: {output.counted(len(found), 'chunk')}, {said}")
-        drawn = heatmap.cells([(one.dataid, one.status) for one in found])
-        if drawn[0].count > 1:
-            output.say(f"(a cell is {drawn[0].count} chunks, and shows the worst)")
-        heatmap.show(drawn)
+        _print_heatmap(datasetid, selected)
 
 
-def _list(found: list[Chunk]) -> None:
+def _print_list(selected: list[Chunk]) -> None:
     output.table(
         ["dataid", "status", "version", "attempt", "changed", "reason"],
         [
             [
-                one.dataid,
-                output.status(one.status),
-                str(one.version or ""),
-                str(one.attempt),
-                output.moment(one.modified),
-                one.reason or "",
+                chunk.dataid,
+                output.status(chunk.status),
+                str(chunk.version or ""),
+                str(chunk.attempt),
+                output.moment(chunk.modified),
+                chunk.reason or "",
             ]
-            for one in found
+            for chunk in selected
         ],
         right=["version", "attempt"],
     )
 
 
-@click.group()
-def chunk() -> None:
-    """One chunk: its whole story.
-
-    \b
-    Example:
-      odf chunk show delays 2024-01-03
-    """
-
-
-@chunk.command("show")
-@dataset_argument
-@click.argument("dataid")
-@as_json
-def show(datasetid: str, dataid: str, json_wanted: bool) -> None:
-    """The whole story of a chunk: attempts, answers, versions, inputs, times, and who did what.
-
-    \b
-    Example:
-      odf chunk show delays 2024-01-03
-      odf chunk show delays 2024-01-03 --json
-    """
-    from opendataflow_dagster.insight.story import story
-    from opendataflow_dagster.model.ids import ChunkKey, data_id, dataset_id
-
-    from .story import tell
-
-    with open_ledger() as ledger:
-        told = story(ledger, ChunkKey(datasetid=dataset_id(datasetid), dataid=data_id(dataid)))
-    if json_wanted:
-        output.print_json(told)
-    else:
-        tell(told)
+def _print_heatmap(datasetid: str, selected: list[Chunk]) -> None:
+    counts = Counter(chunk.status or "NULL" for chunk in selected)
+    by_status = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
+    output.heading(f"{datasetid}: {output.counted(len(selected), 'chunk')}, {by_status}")
+    cells = heatmap.cells([(chunk.dataid, chunk.status) for chunk in selected])
+    if cells[0].count > 1:
+        output.say(f"(each cell stands for {cells[0].count} chunks and shows the worst status)")
+    heatmap.show(cells)

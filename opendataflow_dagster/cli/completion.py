@@ -1,4 +1,4 @@
-"""`odf completion`: the script that lets a shell complete commands, options and names."""
+"""`odf completion`: shell completion of commands, options and names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the script that completes commands, options, DataSets and Jobs in a shell.
+    """Print a completion script for commands, options, DataSets and Jobs.
 
     \b
     Example:
@@ -20,7 +20,7 @@ def completion(shell: str) -> None:
 
     from .main import odf
 
-    chosen = get_completion_class(shell)
-    if chosen is None:
-        raise click.UsageError(f"no completion for {shell}; choose bash, zsh or fish")
-    click.echo(chosen(odf, {}, "odf", "_ODF_COMPLETE").source())
+    completer = get_completion_class(shell)
+    if completer is None:
+        raise click.UsageError(f"no completion for {shell}; use bash, zsh or fish")
+    click.echo(completer(odf, {}, "odf", "_ODF_COMPLETE").source())

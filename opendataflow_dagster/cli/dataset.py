@@ -1,31 +1,29 @@
-"""`odf dataset`: the DataSets that are registered."""
+"""`odf dataset`: the registered DataSets."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 
-from . import output
-from . import transfer as exchange
+from . import output, transfer
 from .arguments import dataset_argument
-from .options import Act, acts, as_json, open_ledger
-from .registry_options import parse_partitions
+from .connection import open_ledger
+from .options import Change, change_options, combined, json_option
+from .parsing import parse_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from opendataflow_dagster.model.registry import DatasetDefinition
+    from opendataflow_dagster.model.definition import Definition
 
 _CONNECTION = ("hostname", "database", "schemaname", "tablename", "username")
 
 
 @click.group()
 def dataset() -> None:
-    """DataSets: list, show, add, set, export, import. Those that code declares are mastered there: see `odf apply`.
+    """Manage DataSets. For those that code declares, change the code and run `odf apply`.
 
     \b
     Example:
@@ -35,61 +33,57 @@ def dataset() -> None:
 
 
 @dataset.command("list")
-@as_json
+@json_option
 def list_(json_wanted: bool) -> None:
-    """All DataSets: who makes them, who reads them, where they are.
+    """List all DataSets with their producers, consumers and locations.
 
     \b
     Example:
       odf dataset list
       odf dataset list --json
     """
-    known = exchange.look_up()
-    producer = {output_: one.jobid for one in known.jobs for output_ in one.outputs}
-    readers: dict[str, list[str]] = {}
-    for one in known.jobs:
-        for each in one.inputs:
-            readers.setdefault(each.datasetid, []).append(one.jobid)
-    if json_wanted:
-        from opendataflow_dagster.model.registry_json import dataset_to_json
+    from opendataflow_dagster.model.registry_json import dataset_to_json
 
-        output.print_json(
+    known = transfer.look_up()
+    producers = {datasetid: job.jobid for job in known.jobs for datasetid in job.outputs}
+    consumers: dict[str, list[str]] = {}
+    for job in known.jobs:
+        for needed in job.inputs:
+            consumers.setdefault(needed.datasetid, []).append(job.jobid)
+    if json_wanted:
+        objects = [
             {
-                "datasets": [
-                    {
-                        **dataset_to_json(one),
-                        "producer": producer.get(one.dataset.datasetid),
-                        "consumers": readers.get(one.dataset.datasetid, []),
-                    }
-                    for one in known.datasets
-                ]
+                **dataset_to_json(definition),
+                "producer": producers.get(definition.dataset.datasetid),
+                "consumers": consumers.get(definition.dataset.datasetid, []),
             }
-        )
-        return
-    if not known.datasets:
-        output.say("No DataSets are registered. Add one: odf dataset add NAME")
-        return
-    output.table(
-        ["DATASET", "made by", "read by", "partitions", "location", "owner"],
-        [
+            for definition in known.datasets
+        ]
+        output.print_json({"datasets": objects})
+    elif not known.datasets:
+        output.say("No DataSets are registered. Add one with: odf dataset add NAME")
+    else:
+        output.table(
+            ["DATASET", "producer", "consumers", "partitions", "location", "owner"],
             [
-                one.dataset.datasetid,
-                producer.get(one.dataset.datasetid, "someone else"),
-                ", ".join(readers.get(one.dataset.datasetid, [])),
-                _partitions(one),
-                one.dataset.location or "",
-                one.dataset.owner or "",
-            ]
-            for one in known.datasets
-        ],
-    )
+                [
+                    definition.dataset.datasetid,
+                    producers.get(definition.dataset.datasetid, "external"),
+                    ", ".join(consumers.get(definition.dataset.datasetid, [])),
+                    _partitions(definition),
+                    definition.dataset.location or "",
+                    definition.dataset.owner or "",
+                ]
+                for definition in known.datasets
+            ],
+        )
 
 
 @dataset.command()
 @dataset_argument
-@as_json
+@json_option
 def show(datasetid: str, json_wanted: bool) -> None:
-    """All that is registered of one DataSet, and who changed it. Its password is never shown.
+    """Show the definition of a DataSet and who changed it. Passwords are never shown.
 
     \b
     Example:
@@ -98,48 +92,44 @@ def show(datasetid: str, json_wanted: bool) -> None:
     from opendataflow_dagster.insight.history import dataset_changes
     from opendataflow_dagster.model.registry_json import dataset_to_json
 
-    (found,) = exchange.look_up(datasets=[datasetid], jobs=[]).datasets
+    definition = _registered(datasetid)
     with open_ledger() as ledger:
         changes = dataset_changes(ledger, datasetid)
-    values = dataset_to_json(found)
+    values = dataset_to_json(definition)
     if json_wanted:
         output.print_json({**values, "changes": changes})
         return
     flat = {
         **values,
-        **{name: getattr(found.connection, name) for name in _CONNECTION},
-        "partitions": _partitions(found),
+        **{name: getattr(definition.connection, name) for name in _CONNECTION},
+        "partitions": _partitions(definition),
     }
     del flat["connection"]
     output.table(["", "value"], [[name, str(value)] for name, value in flat.items() if value is not None])
-    exchange.show_changes(changes)
+    transfer.print_changes(changes)
 
 
-def _described(function: Callable[..., None]) -> Callable[..., None]:
-    options = [
-        click.option("--location", help="The root folder or URL. Empty: someone else knows."),
-        click.option("--partitions", metavar="KIND:...", help="daily:2024-01-01, static:a,b, range:0:999:100, any."),
-        click.option("--schema-hash", help="The schema that every version must have."),
-        click.option("--foreign-ready", type=click.Choice(["trusted", "refused"]), help="READY without a manifest."),
-        click.option("--skipped-input", type=click.Choice(["waits", "passes"]), help="What consumers of SKIPPED do."),
-        click.option("--repeats/--no-repeats", default=None, help="May two chunks have the same content?"),
-        click.option("--timezone", help="Like Europe/Berlin."),
-        click.option("--owner"),
-        click.option("--domain", help="The business domain."),
-        click.option("--description"),
-        *(click.option(f"--{name}", help="For scripts and upstream clients.") for name in _CONNECTION),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+_definition_options = combined(
+    click.option("--location", help="Root folder or URL. Empty: unknown to this system."),
+    click.option("--partitions", metavar="KIND:...", help="daily:2024-01-01, static:a,b, range:0:999:100 or any."),
+    click.option("--schema-hash", help="Schema that every version must have."),
+    click.option("--foreign-ready", type=click.Choice(["trusted", "refused"]), help="Trust READY without a manifest?"),
+    click.option("--skipped-input", type=click.Choice(["waits", "passes"]), help="Do consumers wait for SKIPPED?"),
+    click.option("--repeats/--no-repeats", default=None, help="May two chunks have the same content?"),
+    click.option("--timezone", help="For example Europe/Berlin."),
+    click.option("--owner", help="Person or team."),
+    click.option("--domain", help="Business domain."),
+    click.option("--description", help="What it contains."),
+    *(click.option(f"--{name}", help="For scripts and upstream clients.") for name in _CONNECTION),
+)
 
 
 @dataset.command()
 @dataset_argument
-@_described
-@acts
-def add(act: Act, datasetid: str, **given: Any) -> None:
-    """Register a DataSet: an external one, or one of a script. What exists is not touched.
+@_definition_options
+@change_options
+def add(change: Change, datasetid: str, **given: Any) -> None:
+    """Register a DataSet: an external one, or one that a script produces.
 
     \b
     Example:
@@ -147,84 +137,78 @@ def add(act: Act, datasetid: str, **given: Any) -> None:
       odf dataset add customers --hostname db1 --database crm --tablename customers --username reader
     """
     from opendataflow_dagster.model.dataset import Dataset
+    from opendataflow_dagster.model.definition import Connection, Definition
     from opendataflow_dagster.model.ids import dataset_id
-    from opendataflow_dagster.model.registry import DatasetConnection, DatasetDefinition
 
-    if any(one.dataset.datasetid == datasetid for one in exchange.look_up(jobs=[]).datasets):
-        raise InvalidInput(f"there is a DataSet {datasetid}; change it with: odf dataset set {datasetid}")
-    _put(
-        act, DatasetDefinition(dataset=Dataset(datasetid=dataset_id(datasetid)), connection=DatasetConnection()), given
-    )
+    if any(definition.dataset.datasetid == datasetid for definition in transfer.look_up(jobs=[]).datasets):
+        raise InvalidInput(f"DataSet {datasetid} already exists; change it with: odf dataset set {datasetid}")
+    new = Definition(dataset=Dataset(datasetid=dataset_id(datasetid)), connection=Connection())
+    _register(change, new, given)
 
 
 @dataset.command("set")
 @dataset_argument
-@_described
-@acts
-def set_(act: Act, datasetid: str, **given: Any) -> None:
-    """Change what is registered of a DataSet; what is not named stays. Code overrides it at the next `odf apply`.
+@_definition_options
+@change_options
+def set_(change: Change, datasetid: str, **given: Any) -> None:
+    """Change the definition of a DataSet; other settings stay. The next `odf apply` overrides it with the code.
 
     \b
     Example:
       odf dataset set weather --owner grace --timezone Europe/Berlin
       odf dataset set weather --location ""
     """
-    (found,) = exchange.look_up(datasets=[datasetid], jobs=[]).datasets
+    definition = _registered(datasetid)
     if all(value is None for value in given.values()):
-        raise InvalidInput(f"say what of {datasetid} to change; see the options with --help")
-    _put(act, found, given)
+        raise InvalidInput(f"DataSet {datasetid}: nothing to change; pass at least one option (see --help)")
+    _register(change, definition, given)
 
 
 @dataset.command("export")
 @click.argument("datasets", metavar="[DATASET]...", nargs=-1)
-@click.option("--json", "json_wanted", is_flag=True, help="It is JSON in any case.")
+@click.option("--json", "json_wanted", is_flag=True, help="Accepted for consistency; the output is always JSON.")
 def export(datasets: tuple[str, ...], json_wanted: bool) -> None:
-    """Print DataSets as JSON, for `odf dataset import` on another ledger. Passwords stay here.
+    """Print DataSets as JSON, for `odf dataset import` on another ledger. Passwords are not exported.
 
     \b
     Example:
       odf dataset export > datasets.json
       odf dataset export flights weather
     """
-    exchange.write(exchange.look_up(datasets=list(datasets) or None, jobs=[]))
+    transfer.export_definitions(transfer.look_up(datasets=list(datasets) or None, jobs=[]))
 
 
-@dataset.command("import")
-@exchange.document_argument
-@acts
-def import_(act: Act, document: IO[str]) -> None:
-    """Register what an export holds; importing it again changes nothing. All of it, or nothing.
-
-    \b
-    Example:
-      odf dataset import datasets.json --dry-run
-      ssh other odf dataset export | odf dataset import -
-    """
-    exchange.take_in(act, document)
+dataset.add_command(transfer.import_)
 
 
-def _put(act: Act, before: DatasetDefinition, given: dict[str, Any]) -> None:
-    from opendataflow_dagster.model.registry import DatasetDefinition, Registry
+def _registered(datasetid: str) -> Definition:
+    (definition,) = transfer.look_up(datasets=[datasetid], jobs=[]).datasets
+    return definition
 
-    # An empty text takes a value away.
+
+def _register(change: Change, before: Definition, given: dict[str, Any]) -> None:
+    from opendataflow_dagster.model.definition import Definition
+    from opendataflow_dagster.model.registry import Registry
+
+    # An empty text removes a value.
     named: dict[str, Any] = {
         name: value or None if isinstance(value, str) else value for name, value in given.items() if value is not None
     }
     if given["partitions"] is not None:
         named["partitions"] = parse_partitions(given["partitions"])
     if "timezone" in named and named["timezone"] is None:
-        raise InvalidInput("a DataSet has a time zone; give one like UTC")
+        raise InvalidInput("--timezone must not be empty; use a time zone such as UTC")
     connection = replace(before.connection, **{name: named.pop(name) for name in _CONNECTION if name in named})
-    after = DatasetDefinition(dataset=replace(before.dataset, **named), connection=connection)
-    exchange.put_in(act, Registry(datasets=(after,), jobs=()))
+    after = Definition(dataset=replace(before.dataset, **named), connection=connection)
+    transfer.register(change, Registry(datasets=(after,), jobs=()))
 
 
-def _partitions(one: DatasetDefinition) -> str:
-    if one.dataset.partitions is None:
+def _partitions(definition: Definition) -> str:
+    if definition.dataset.partitions is None:
         return "any"
-    values = one.dataset.partitions.to_json()
+    values = definition.dataset.partitions.to_json()
     keys = values.get("keys")
     if isinstance(keys, list):
-        return f"{len(keys)} of a list"
+        return f"static, {len(keys)} keys"
     last = f" to {values['last']}" if values["last"] is not None else ""
     return f"{values['kind']} from {values['first']}{last}"

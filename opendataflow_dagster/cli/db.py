@@ -1,4 +1,4 @@
-"""`odf db`: the embedded Postgres, for the operator."""
+"""`odf db`: the database of the ledger."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 
-from .options import answer, as_json
-from .output import print_json
+from .options import exit_with_answer, json_option
+from .output import print_json, print_result
 
 if TYPE_CHECKING:
     from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def db() -> None:
-    """The ledger's database: the embedded Postgres, or the server in ODF_DATABASE_URL or dataflow.properties.
+    """Manage the database: the embedded Postgres, or the server named in ODF_DATABASE_URL or dataflow.properties.
 
     \b
     Example:
@@ -27,12 +27,11 @@ def db() -> None:
 
 
 @db.command()
-@as_json
+@json_option
 def start(json_wanted: bool) -> None:
-    """Start the embedded Postgres; nothing happens when it runs.
+    """Start the embedded Postgres if it is not running.
 
-    It is shared by all processes, outlives this command and needs no start by hand: whoever needs it first
-    starts it.
+    All processes share it, and it keeps running after this command. Commands that need it start it automatically.
 
     \b
     Example:
@@ -45,11 +44,11 @@ def start(json_wanted: bool) -> None:
 
 
 @db.command()
-@as_json
+@json_option
 def stop(json_wanted: bool) -> None:
-    """Stop the embedded Postgres; open transactions are rolled back.
+    """Stop the embedded Postgres. Open transactions are rolled back.
 
-    A `make dev` that runs starts it again: end that first.
+    Stop `make dev` first: it would start it again.
 
     \b
     Example:
@@ -58,16 +57,14 @@ def stop(json_wanted: bool) -> None:
     server = _embedded("stop")
     stopped = server.stop()
     data = server.status().data
-    if json_wanted:
-        print_json({"stopped": stopped, "data": str(data)})
-    else:
-        click.echo(f"Postgres in {data} {'is stopped' if stopped else 'was not running'}.")
+    text = f"Postgres in {data} {'stopped' if stopped else 'was not running'}."
+    print_result(json_wanted, {"stopped": stopped, "data": str(data)}, text)
 
 
 @db.command()
-@as_json
+@json_option
 def status(json_wanted: bool) -> None:
-    """Show the database; exit with 1 when it does not answer. The password is never shown.
+    """Show the state of the database. Exits with 1 if it cannot be reached. The password is never shown.
 
     \b
     Example:
@@ -77,14 +74,14 @@ def status(json_wanted: bool) -> None:
     from opendataflow_dagster.ledger.settings import configured_url
 
     server = configured_url()
-    answers = _print_configured(server, json_wanted) if server else _print_embedded(_embedded("show"), json_wanted)
-    answer(answers)
+    reachable = _print_configured(server, json_wanted) if server else _print_embedded(_embedded("show"), json_wanted)
+    exit_with_answer(reachable)
 
 
 @db.command()
-@as_json
+@json_option
 def url(json_wanted: bool) -> None:
-    """Print the url WITH its password, starting the embedded Postgres when needed.
+    """Print the database URL, INCLUDING its password. Starts the embedded Postgres if needed.
 
     \b
     Example:
@@ -92,16 +89,14 @@ def url(json_wanted: bool) -> None:
     """
     from opendataflow_dagster.ledger.settings import database_url
 
-    if json_wanted:
-        print_json({"url": database_url()})
-    else:
-        click.echo(database_url())
+    text = database_url()
+    print_result(json_wanted, {"url": text}, text)
 
 
 @db.command()
 @click.argument("arguments", metavar="[-- PSQL ARGUMENT...]", nargs=-1, type=click.UNPROCESSED)
 def shell(arguments: tuple[str, ...]) -> None:
-    """Open psql on the ledger; what follows `--` is handed on to it. The password is in no argument.
+    """Open psql on the ledger. Arguments after `--` are passed to psql; the password is not on the command line.
 
     \b
     Example:
@@ -114,7 +109,7 @@ def shell(arguments: tuple[str, ...]) -> None:
     from opendataflow_dagster.ledger.settings import database_url
 
     program, environment = psql(database_url())
-    # It takes our place: signals, the terminal and the exit code are psql's own.
+    # psql replaces this process: signals, the terminal and the exit code are its own.
     os.execve(program, [str(program), *arguments], environment)  # noqa: S606
 
 
@@ -123,8 +118,8 @@ def _embedded(verb: str) -> EmbeddedPostgres:
 
     if configured_url():
         raise InvalidInput(
-            f"{url_source()} names a server, so there is no embedded Postgres to {verb}; "
-            f"unset ODF_DATABASE_URL, or leave the folder of dataflow.properties, to use the embedded one"
+            f"{url_source()} names a server, so there is no embedded Postgres to {verb}; to use the embedded one, "
+            f"unset ODF_DATABASE_URL or run outside the folder of dataflow.properties"
         )
     from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 
@@ -133,7 +128,7 @@ def _embedded(verb: str) -> EmbeddedPostgres:
 
 def _print_embedded(server: EmbeddedPostgres, json_wanted: bool) -> bool:
     now = server.status()
-    answers = now.running and now.problem is None
+    reachable = now.running and now.problem is None
     if json_wanted:
         print_json(
             {
@@ -148,14 +143,14 @@ def _print_embedded(server: EmbeddedPostgres, json_wanted: bool) -> bool:
                 "problem": now.problem,
             }
         )
-        return answers
+        return reachable
     if now.running:
-        click.echo(f"Postgres {now.version} runs on 127.0.0.1:{now.port} (pid {now.pid}), data in {now.data}.")
+        click.echo(f"Postgres {now.version} is running on 127.0.0.1:{now.port} (pid {now.pid}), data in {now.data}.")
     else:
-        click.echo(f"Postgres in {now.data} is not running; `odf db start` starts it.")
+        click.echo(f"Postgres in {now.data} is not running; start it with: odf db start")
     if now.problem:
-        click.echo(f"But: {now.problem}")
-    return answers
+        click.echo(f"Problem: {now.problem}")
+    return reachable
 
 
 def _print_configured(server: str, json_wanted: bool) -> bool:
@@ -163,11 +158,8 @@ def _print_configured(server: str, json_wanted: bool) -> bool:
     from opendataflow_dagster.ledger.settings import url_source
 
     reach = reach_url(server)
-    answers = reach.is_ready
-    if json_wanted:
-        print_json({"kind": "server", "running": answers, "version": reach.version, "problem": reach.reason})
-    elif answers:
-        click.echo(f"The server in {url_source()} answers (Postgres {reach.version}).")
-    else:
-        click.echo(f"The server in {url_source()} does not answer: {reach.reason}")
-    return answers
+    reachable = reach.is_ready
+    state = f"is running (Postgres {reach.version})." if reachable else f"cannot be reached: {reach.reason}"
+    value = {"kind": "server", "running": reachable, "version": reach.version, "problem": reach.reason}
+    print_result(json_wanted, value, f"The server in {url_source()} {state}")
+    return reachable

@@ -1,4 +1,4 @@
-"""`odf digest`: an outage as one message, not 700."""
+"""`odf digest`: one message per outage instead of 700."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from opendataflow_dagster.ledger.settings import WEBHOOK_VARIABLE
 from opendataflow_dagster.model.errors import InvalidInput, OpenDataFlowError
 
 from . import output
-from .arguments import Moment
-from .options import as_json, open_ledger
+from .connection import open_ledger
+from .options import json_option
+from .parsing import Moment
 
 if TYPE_CHECKING:
     from opendataflow_dagster.insight.report import FailureReport
@@ -24,21 +25,18 @@ _CAUSES = 10
 
 
 @click.command()
-@click.option("--since", type=Moment(), help="What failed since then. Default: 1h. A time, or 6h.")
-@click.option("--until", type=Moment(), help="What failed before.")
-@click.option("--webhook", is_flag=True, help=f"Post it to the url in {WEBHOOK_VARIABLE}, if anything failed.")
-@click.option("--mail", "address", metavar="ADDRESS", help="Print it as a mail to this address, for sendmail -t.")
-@click.option("--dry-run", is_flag=True, help="With --webhook: print what would be posted.")
-@as_json
+@click.option("--since", type=Moment(), help="Failures since this time, or an age such as 6h. Default: 1h.")
+@click.option("--until", type=Moment(), help="Failures before this time.")
+@click.option("--webhook", is_flag=True, help=f"Post to the URL in {WEBHOOK_VARIABLE} if anything failed.")
+@click.option("--mail", "address", metavar="ADDRESS", help="Print an email to this address, for sendmail -t.")
+@click.option("--dry-run", is_flag=True, help="With --webhook: print the message instead of posting it.")
+@json_option
 def digest(
-    since: datetime | None,
-    until: datetime | None,
-    webhook: bool,
-    address: str | None,
-    dry_run: bool,
-    json_wanted: bool,
+    since: datetime | None, until: datetime | None, webhook: bool, address: str | None, dry_run: bool, json_wanted: bool
 ) -> None:
-    """What failed lately, as one message: causes, how many chunks and Jobs, and what to do. Nothing failed: no message.
+    """Summarize recent failures in one message: causes, affected chunks and Jobs, next steps.
+
+    Without failures, --webhook posts nothing and --mail prints nothing.
 
     \b
     Example:
@@ -49,20 +47,20 @@ def digest(
     from opendataflow_dagster.insight.report import report_failures
 
     if webhook and address:
-        raise InvalidInput("choose --webhook or --mail; for both call it twice")
+        raise InvalidInput("--webhook cannot be combined with --mail")
     with open_ledger() as ledger:
-        found = report_failures(ledger, since=since or datetime.now(UTC) - timedelta(hours=1), until=until, ask=False)
-    subject, text = _subject(found), _text(found)
-    posted = bool(webhook and found.chunks and not dry_run)
+        recent = report_failures(ledger, since=since or datetime.now(UTC) - timedelta(hours=1), until=until, ask=False)
+    subject, text = _subject(recent), _text(recent)
+    posted = bool(webhook and recent.chunks and not dry_run)
     if posted:
         _post(f"{subject}\n{text}")
     if json_wanted:
         output.print_json(
-            {"failed": len(found.chunks), "causes": found.causes, "subject": subject, "text": text, "posted": posted}
+            {"failed": len(recent.chunks), "causes": recent.causes, "subject": subject, "text": text, "posted": posted}
         )
     elif posted:
         output.say(f"Posted: {subject}")
-    elif not found.chunks:
+    elif not recent.chunks:
         if address is None:
             output.say(subject)
     elif address is not None:
@@ -71,34 +69,30 @@ def digest(
         click.echo(f"{subject}\n{text}")
 
 
-def _subject(found: FailureReport) -> str:
-    if not found.chunks:
-        return "Nothing failed."
-    jobs = {one.jobid for one in found.chunks}
-    chunks, causes = output.counted(len(found.chunks), "chunk"), output.counted(len(found.causes), "cause")
-    return f"{chunks} of {output.counted(len(jobs), 'Job')} failed, of {causes}"
+def _subject(recent: FailureReport) -> str:
+    if not recent.chunks:
+        return "No failures."
+    jobs = {chunk.jobid for chunk in recent.chunks}
+    chunks, causes = output.counted(len(recent.chunks), "chunk"), output.counted(len(recent.causes), "cause")
+    return f"{chunks} of {output.counted(len(jobs), 'Job')} failed, {causes}"
 
 
-def _text(found: FailureReport) -> str:
+def _text(recent: FailureReport) -> str:
     lines: list[str] = []
-    for one in found.causes[:_CAUSES]:
-        jobs = ", ".join(one.jobs[:3]) + (f" and {len(one.jobs) - 3:,} more" if len(one.jobs) > 3 else "")
-        # Whoever pastes it into a shell gets exactly this chunk.
-        command = shlex.join(["odf", "chunk", "show", one.example.datasetid, one.example.dataid])
+    for cause in recent.causes[:_CAUSES]:
+        chunks, jobs = output.counted(cause.count, "chunk"), output.listed(cause.jobs, 3)
+        # Quoted: pasting it into a shell shows exactly this chunk, whatever its name.
+        command = shlex.join(["odf", "chunk", "show", cause.example.datasetid, cause.example.dataid])
         lines += [
-            output.printable(
-                f"- {output.counted(one.count, 'chunk')} of {jobs}, since {output.moment(one.first)}: {one.cause}"
-            ),
-            "  " + output.printable(f"for example {one.example}: {command}"),
+            output.printable(f"- {chunks} of {jobs}, since {output.moment(cause.first)}: {cause.cause}"),
+            "  " + output.printable(f"e.g. {cause.example}: {command}"),
         ]
-    if len(found.causes) > _CAUSES:
-        lines.append(f"- and {len(found.causes) - _CAUSES:,} more causes: odf why --failed")
-    if found.chunks:
-        first = min(one.modified for one in found.chunks).astimezone()
-        lines.append(f'When it is repaired: odf resubmit --failed-since "{first:%Y-%m-%d %H:%M}"')
-    return "\n".join(
-        f"  {output.printable(line[2:])}" if line.startswith("  ") else output.printable(line) for line in lines
-    )
+    if len(recent.causes) > _CAUSES:
+        lines.append(f"- and {len(recent.causes) - _CAUSES:,} more causes: odf why --failed")
+    if recent.chunks:
+        first = min(chunk.modified for chunk in recent.chunks).astimezone()
+        lines.append(f'After fixing the cause, run: odf resubmit --failed-since "{first:%Y-%m-%d %H:%M}"')
+    return "\n".join(lines)
 
 
 def _mail(address: str, subject: str, text: str) -> str:
@@ -109,19 +103,19 @@ def _mail(address: str, subject: str, text: str) -> str:
         message["To"] = address
         message["Subject"] = f"odf: {subject}"
     except ValueError:
-        raise InvalidInput(f"{address!r} is no mail address; give one like ops@example.com") from None
+        raise InvalidInput(f"{address!r} is not a valid email address; use one such as ops@example.com") from None
     message.set_content(text)
     return message.as_string()
 
 
 def _post(text: str) -> None:
-    """The url is a secret: it is in no argument and in no error."""
+    """The URL is a secret: it appears in no argument and no error."""
     from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
 
     url = os.environ.get(WEBHOOK_VARIABLE, "")
     if not url.startswith(("https://", "http://")):
-        raise InvalidInput(f"{WEBHOOK_VARIABLE} is not set to an http or https url; set it to that of your webhook")
+        raise InvalidInput(f"{WEBHOOK_VARIABLE} must be an http or https URL; set it to the URL of your webhook")
     try:
         request = Request(url, json.dumps({"text": text}).encode(), {"Content-Type": "application/json"})  # noqa: S310
         urlopen(request, timeout=10).close()  # noqa: S310
@@ -131,4 +125,4 @@ def _post(text: str) -> None:
         problem = type(error).__name__
     else:
         return
-    raise OpenDataFlowError(f"the webhook in {WEBHOOK_VARIABLE} did not take the message ({problem}); try again")
+    raise OpenDataFlowError(f"the webhook in {WEBHOOK_VARIABLE} did not accept the message ({problem}); retry later")

@@ -1,20 +1,20 @@
-"""`odf heal`: restore what crashes and clocks have left."""
+"""`odf heal`: recover from crashes and expired leases."""
 
 from __future__ import annotations
 
 import click
 
 from . import output
-from .options import Act, acts
+from .options import Change, change_options
 
 
 @click.command()
-@click.option("--rebuild", is_flag=True, help="Also make the derived tables anew; claims wait meanwhile.")
-@acts
-def heal(act: Act, rebuild: bool) -> None:
-    """Resubmit what a crash left behind, apply retry and cascade policies, ask refused chunks again.
+@click.option("--rebuild", is_flag=True, help="Also rebuild the derived tables; claims wait until it is done.")
+@change_options
+def heal(change: Change, rebuild: bool) -> None:
+    """Resubmit chunks whose lease expired, apply retry and cascade policies, re-evaluate blocked chunks.
 
-    The sensors do this all the time; by hand it is safe at any moment.
+    The sensors do this continuously. It is safe to run at any time.
 
     \b
     Example:
@@ -24,6 +24,6 @@ def heal(act: Act, rebuild: bool) -> None:
     """
     from opendataflow_dagster.protocol.heal import heal as verb
 
-    with act.ledger() as ledger:
-        done = verb(ledger, rebuild=rebuild, asked_by=": ".join(filter(None, (ledger.actor, act.reason))))
-    act.report(output.jsonable(done), str(done))
+    with change.ledger() as ledger:
+        healed = verb(ledger, rebuild=rebuild, asked_by=": ".join(filter(None, (ledger.actor, change.reason))))
+    change.report(output.jsonable(healed), str(healed))

@@ -1,4 +1,4 @@
-"""A heat-map of chunks for a terminal: a cell for each chunk, two rows of cells in a line; letters in a pipe."""
+"""A heat-map of chunks: coloured half blocks on a terminal, two rows of cells per line; letters in a pipe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from .output import STYLES, is_terminal, printable
 
-#: The worst first: when several chunks share a cell, it shows the worst of them. Unknown words are worse than all.
+#: Worst first: a cell of several chunks shows the worst of them. An unknown status is worse than all of these.
 SEVERITY = ("FAILED", "HOLD", "RUNNING", "RESUBMIT", "PENDING", "SKIPPED", "READY")
 LETTERS = dict(zip(SEVERITY, "XH>r-s.", strict=True))
 MOST_CELLS = 10_000
@@ -19,25 +19,25 @@ MOST_CELLS = 10_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeatCell:
-    #: The first chunk of the cell.
+    #: Of the first chunk of the cell.
     dataid: str
     status: str
     count: int
 
 
 def cells(chunks: Sequence[tuple[str, str | None]], most: int = MOST_CELLS) -> list[HeatCell]:
-    """Of (dataid, status), in their order."""
+    """For (dataid, status) pairs, in order."""
     size = max(1, -(-len(chunks) // most))
     portions = (chunks[begin : begin + size] for begin in range(0, len(chunks), size))
     return [
-        HeatCell(dataid=portion[0][0], status=_worst([word for _, word in portion]), count=len(portion))
+        HeatCell(dataid=portion[0][0], status=_worst([status for _, status in portion]), count=len(portion))
         for portion in portions
     ]
 
 
 def show(drawn: Sequence[HeatCell]) -> None:
     in_colour = is_terminal() and not os.environ.get("NO_COLOR")
-    label = min(24, max((len(one.dataid) for one in drawn), default=0))
+    label = min(24, max((len(cell.dataid) for cell in drawn), default=0))
     width = max(10, min(100, shutil.get_terminal_size((120, 24)).columns - label - 3))
     lines = [drawn[begin : begin + width] for begin in range(0, len(drawn), width)]
     if in_colour:
@@ -45,17 +45,17 @@ def show(drawn: Sequence[HeatCell]) -> None:
             click.echo(f"{_label(lines[begin], label)}  {_half_blocks(*lines[begin : begin + 2])}", color=True)
     else:
         for line in lines:
-            click.echo(f"{_label(line, label)}  {''.join(LETTERS.get(one.status, '?') for one in line)}")
-    known = [word for word in SEVERITY if any(one.status == word for one in drawn)]
-    marks = {word: click.style("█", fg=_colour(word)) if in_colour else LETTERS[word] for word in reversed(known)}
-    other = {} if all(one.status in SEVERITY for one in drawn) else {"another word": "?"}
-    click.echo("   ".join(f"{mark} {word}" for word, mark in {**marks, **other}.items()), color=in_colour)
+            click.echo(f"{_label(line, label)}  {''.join(LETTERS.get(cell.status, '?') for cell in line)}")
+    known = [status for status in SEVERITY if any(cell.status == status for cell in drawn)]
+    marks = {name: click.style("█", fg=_colour(name)) if in_colour else LETTERS[name] for name in reversed(known)}
+    other = {} if all(cell.status in SEVERITY for cell in drawn) else {"other": "?"}
+    click.echo("   ".join(f"{mark} {name}" for name, mark in {**marks, **other}.items()), color=in_colour)
 
 
 def _half_blocks(upper: Sequence[HeatCell], lower: Sequence[HeatCell] = ()) -> str:
-    """Equal neighbours are coloured together: thousands of cells, few escapes."""
+    """Equal neighbours share one escape sequence: thousands of cells need few."""
     text = ""
-    pairs = [(one.status, lower[place].status if place < len(lower) else None) for place, one in enumerate(upper)]
+    pairs = [(cell.status, lower[place].status if place < len(lower) else None) for place, cell in enumerate(upper)]
     begin = 0
     for place in range(1, len(pairs) + 1):
         if place == len(pairs) or pairs[place] != pairs[begin]:
@@ -71,10 +71,10 @@ def _label(line: Sequence[HeatCell], width: int) -> str:
     return printable(line[0].dataid)[:width].ljust(width)
 
 
-def _colour(word: str) -> str:
-    return STYLES.get(word, "bright_red")
+def _colour(status: str) -> str:
+    return STYLES.get(status, "bright_red")
 
 
-def _worst(words: Sequence[str | None]) -> str:
-    unknown = [word or "NULL" for word in words if word not in SEVERITY]
-    return unknown[0] if unknown else min((str(word) for word in words), key=SEVERITY.index)
+def _worst(statuses: Sequence[str | None]) -> str:
+    unknown = [status or "NULL" for status in statuses if status not in SEVERITY]
+    return unknown[0] if unknown else min((str(status) for status in statuses), key=SEVERITY.index)

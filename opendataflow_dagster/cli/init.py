@@ -1,4 +1,4 @@
-"""`odf init`: a project of one's own."""
+"""`odf init`: create a project."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput
 
 from . import output
-from .options import as_json
+from .options import json_option
 
 _NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SUFFIX = ".txt"
@@ -21,10 +21,10 @@ _SUFFIX = ".txt"
 
 @click.command()
 @click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
-@click.option("--dry-run", is_flag=True, help="Say which files would be written, and write none.")
-@as_json
+@click.option("--dry-run", is_flag=True, help="List the files that would be written; write none.")
+@json_option
 def init(folder: Path, dry_run: bool, json_wanted: bool) -> None:
-    """Make a new project: two DataSets that work, their tests, and all that `dagster dev` needs. Overwrites nothing.
+    """Create a project: two working DataSets, their tests, and everything `dagster dev` needs. Overwrites no files.
 
     \b
     Example:
@@ -33,45 +33,45 @@ def init(folder: Path, dry_run: bool, json_wanted: bool) -> None:
     """
     name = folder.name
     if not _NAME.fullmatch(name):
-        raise InvalidInput(f"{name!r} cannot be the name of a project; use small letters, digits and - between them")
-    made = {folder / path: text.replace("NAME", name) for path, text in _template().items()}
+        raise InvalidInput(f"{name!r} is not a valid project name; use lowercase letters, digits and hyphens")
+    new_files = {folder / path: text.replace("NAME", name) for path, text in _template().items()}
     _refuse_unwritable(folder)
-    if there := sorted(path for path in made if path.exists()):
-        raise InvalidInput(f"{there[0]} is there already; choose another name, or move it away")
+    if existing := sorted(path for path in new_files if path.exists()):
+        raise InvalidInput(f"{existing[0]} already exists; choose another name, or move it away")
     if not dry_run:
         try:
-            for path, text in made.items():
+            for path, text in new_files.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InvalidInput(
-                f"{error.filename} cannot be written ({error.strerror}); choose another place, and remove what is there"
+                f"{error.filename} cannot be written ({error.strerror}); choose another folder, and remove {folder}"
             ) from None
     if json_wanted:
-        output.print_json({"dry_run": dry_run, "name": name, "files": [str(path) for path in made]})
+        output.print_json({"dry_run": dry_run, "name": name, "files": [str(path) for path in new_files]})
         return
-    output.say(f"{'Would write' if dry_run else 'Wrote'} {output.counted(len(made), 'file')} into {folder}. Then:")
+    output.say(f"{'Would write' if dry_run else 'Wrote'} {output.counted(len(new_files), 'file')} to {folder}. Next:")
     output.say(f"  cd {folder} && pip install -e '.[dev]' && odf schema install && dagster dev")
 
 
 def _refuse_unwritable(folder: Path) -> None:
-    """The nearest place above that exists must be a folder that one may write into."""
-    there = next(one for one in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(one))
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise InvalidInput(f"{there} is no folder that you may write into; choose another place")
+    """The nearest existing parent must be a writable folder."""
+    parent = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise InvalidInput(f"{parent} is not a writable folder; choose another one")
 
 
 def _template() -> dict[Path, str]:
-    """The files, by their path in the project. They are stored as text, so that no tool takes them for ours."""
-    found: dict[Path, str] = {}
+    """The files by their path in the project. They are stored as .txt, so that no tool treats them as our own code."""
+    template: dict[Path, str] = {}
 
     def walk(folder: Traversable, path: Path) -> None:
-        for one in sorted(folder.iterdir(), key=lambda each: each.name):
-            if one.is_dir():
-                walk(one, path / one.name)
-            elif one.name.endswith(_SUFFIX):
-                name = one.name.removesuffix(_SUFFIX)
-                found[path / (".gitignore" if name == "gitignore" else name)] = one.read_text(encoding="utf-8")
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            if entry.is_dir():
+                walk(entry, path / entry.name)
+            elif entry.name.endswith(_SUFFIX):
+                name = entry.name.removesuffix(_SUFFIX)
+                template[path / (".gitignore" if name == "gitignore" else name)] = entry.read_text(encoding="utf-8")
 
     walk(files(__package__).joinpath("template"), Path())
-    return found
+    return template

@@ -1,33 +1,32 @@
-"""`odf job`: the Jobs that are registered, and their runs by hand."""
+"""`odf job`: the registered Jobs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 from opendataflow_dagster.model.job import POLICY
 
-from . import output
-from . import transfer as exchange
+from . import output, transfer
 from .arguments import job_argument
-from .frame import LazyGroup
-from .options import Act, acts, as_json, open_ledger
-from .registry_options import Duration, parse_input, parse_variable
+from .connection import open_ledger
+from .groups import LazyGroup
+from .options import Change, change_options, combined, json_option
+from .parsing import Duration, parse_input, parse_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from opendataflow_dagster.model.job import Input, Job
 
-    from opendataflow_dagster.model.job import Job
-
-_RUNS = "opendataflow_dagster.cli.job_run"
+_SCHEDULER = "opendataflow_dagster.cli.foreign_scheduler"
 
 
-@click.group(cls=LazyGroup, lazy={verb: f"{_RUNS}:{verb}" for verb in ("begin", "renew", "end", "fail")})
+@click.group(cls=LazyGroup, lazy={verb: f"{_SCHEDULER}:{verb}" for verb in ("begin", "renew", "end", "fail")})
 def job() -> None:
-    """Jobs: list, show, add, set, export, import; begin, renew, end or fail a run by hand.
+    """Manage Jobs. Other schedulers run them with begin, renew, and end or fail.
 
     \b
     Example:
@@ -38,9 +37,9 @@ def job() -> None:
 
 
 @job.command("list")
-@as_json
+@json_option
 def list_(json_wanted: bool) -> None:
-    """All Jobs: what they read and what they make.
+    """List all Jobs with their inputs and outputs.
 
     \b
     Example:
@@ -49,33 +48,33 @@ def list_(json_wanted: bool) -> None:
     """
     from opendataflow_dagster.model.registry_json import job_to_json
 
-    known = exchange.look_up(datasets=[])
+    jobs = transfer.look_up(datasets=[]).jobs
     if json_wanted:
-        output.print_json({"jobs": [job_to_json(one) for one in known.jobs]})
-    elif not known.jobs:
-        output.say("No Jobs are registered. Add one: odf job add NAME --out DATASET")
+        output.print_json({"jobs": [job_to_json(job) for job in jobs]})
+    elif not jobs:
+        output.say("No Jobs are registered. Add one with: odf job add NAME --out DATASET")
     else:
         output.table(
-            ["JOB", "reads", "makes", "lease", "attempts"],
+            ["JOB", "inputs", "outputs", "lease", "max attempts"],
             [
                 [
-                    one.jobid,
-                    ", ".join(_input(each) for each in one.inputs),
-                    ", ".join(one.outputs),
-                    output.span(one.policy.lease),
-                    str(one.policy.max_attempts),
+                    job.jobid,
+                    _inputs(job),
+                    ", ".join(job.outputs),
+                    output.span(job.policy.lease),
+                    str(job.policy.max_attempts),
                 ]
-                for one in known.jobs
+                for job in jobs
             ],
-            right=["attempts"],
+            right=["max attempts"],
         )
 
 
 @job.command()
 @job_argument
-@as_json
+@json_option
 def show(jobid: str, json_wanted: bool) -> None:
-    """All that is registered of one Job, how operators limit it now, and who changed either.
+    """Show the definition of a Job, its current limits, and who changed either.
 
     \b
     Example:
@@ -85,67 +84,61 @@ def show(jobid: str, json_wanted: bool) -> None:
     from opendataflow_dagster.model.registry_json import job_to_json
     from opendataflow_dagster.protocol.throttle import room
 
-    from .why import limits
+    from .why import print_limits
 
-    (found,) = exchange.look_up(datasets=[], jobs=[jobid]).jobs
+    job = _registered(jobid)
     with open_ledger() as ledger:
-        now, steered, changes = room(ledger, jobid), control_changes(ledger, jobid), job_changes(ledger, jobid)
+        now, limits, changes = room(ledger, jobid), control_changes(ledger, jobid), job_changes(ledger, jobid)
     if json_wanted:
-        output.print_json({**job_to_json(found), "room": now, "steered": steered, "changes": changes})
+        output.print_json({**job_to_json(job), "room": now, "steered": limits, "changes": changes})
         return
     rows = [
-        ("reads", ", ".join(_input(each) for each in found.inputs)),
-        ("makes", ", ".join(found.outputs)),
-        *((name, _value(getattr(found.policy, name))) for name in POLICY),
-        *((f"${name}", "(unset)" if value is None else value) for name, value in found.environment.items()),
+        ("inputs", _inputs(job)),
+        ("outputs", ", ".join(job.outputs)),
+        *((name, _setting(getattr(job.policy, name))) for name in POLICY),
+        *((f"${name}", "(unset)" if value is None else value) for name, value in job.environment.items()),
         ("running", str(now.running)),
     ]
     output.table(["", "value"], [[name, value] for name, value in rows if value])
-    limits(jobid, now)
-    if steered:
-        output.heading("\nWho limited it")
+    print_limits(jobid, now)
+    if limits:
+        output.heading("\nLimit changes")
         output.table(
-            ["at", "by", "at a time", "", "reason"],
+            ["at", "by", "concurrency limit", "", "reason"],
             [
                 [
-                    output.moment(one.at),
-                    one.by,
-                    "any" if one.concurrency is None else str(one.concurrency),
-                    "paused" if one.paused else "",
-                    one.reason or "",
+                    output.moment(limit.at),
+                    limit.by,
+                    "none" if limit.concurrency is None else str(limit.concurrency),
+                    "paused" if limit.paused else "",
+                    limit.reason or "",
                 ]
-                for one in steered
+                for limit in limits
             ],
         )
-    exchange.show_changes(changes)
+    transfer.print_changes(changes)
 
 
-def _described(function: Callable[..., None]) -> Callable[..., None]:
-    options = [
-        click.option("--in", "inputs", multiple=True, metavar="DATASET[:all]", help="What it reads; may be repeated."),
-        click.option("--out", "outputs", multiple=True, metavar="DATASET", help="What it makes; may be repeated."),
-        click.option(
-            "--env", multiple=True, metavar="NAME=VALUE", help="A variable for its script; NAME alone unsets."
-        ),
-        click.option("--lease", type=Duration(), help="How long a claim holds without renewal."),
-        click.option("--max-attempts", type=click.IntRange(min=1), help="Tries by itself before a person must look."),
-        click.option("--retry-on", metavar="REGEX", help="Which failures are retried by themselves. Empty: none."),
-        click.option("--retry-delay", type=Duration(), help="How long to wait before that."),
-        click.option("--ordered/--not-ordered", default=None, help="Strictly one chunk after the other."),
-        click.option("--cascade/--no-cascade", default=None, help="Run again when an input was published anew."),
-        click.option("--catch-up/--no-catch-up", default=None, help="Run days of `today` that were missed."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+_definition_options = combined(
+    click.option("--in", "inputs", multiple=True, metavar="DATASET[:all]", help="Input DataSet; repeatable."),
+    click.option("--out", "outputs", multiple=True, metavar="DATASET", help="Output DataSet; repeatable."),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="Variable for its script; NAME alone unsets it."),
+    click.option("--lease", type=Duration(), help="How long a claim is valid without renewal."),
+    click.option("--max-attempts", type=click.IntRange(min=1), help="Automatic attempts before an operator must act."),
+    click.option("--retry-on", metavar="REGEX", help="Which failures are retried automatically. Empty: none."),
+    click.option("--retry-delay", type=Duration(), help="How long to wait before a retry."),
+    click.option("--ordered/--not-ordered", default=None, help="Run chunks strictly one after the other."),
+    click.option("--cascade/--no-cascade", default=None, help="Run again when an input has a new version."),
+    click.option("--catch-up/--no-catch-up", default=None, help="Run missed days of `today`."),
+)
 
 
 @job.command()
 @job_argument
-@_described
-@acts
-def add(act: Act, jobid: str, **given: Any) -> None:
-    """Register a Job of a script or another scheduler. What exists is not touched.
+@_definition_options
+@change_options
+def add(change: Change, jobid: str, **given: Any) -> None:
+    """Register a Job that a script or another scheduler runs.
 
     \b
     Example:
@@ -154,36 +147,37 @@ def add(act: Act, jobid: str, **given: Any) -> None:
     from opendataflow_dagster.model.ids import DatasetId, job_id
     from opendataflow_dagster.model.job import Job
 
-    if any(one.jobid == jobid for one in exchange.look_up(datasets=[]).jobs):
-        raise InvalidInput(f"there is a job {jobid}; change it with: odf job set {jobid}")
+    if any(job.jobid == jobid for job in transfer.look_up(datasets=[]).jobs):
+        raise InvalidInput(f"job {jobid} already exists; change it with: odf job set {jobid}")
     if not given["outputs"]:
-        raise InvalidInput(f"job {jobid} has no OUT DataSet; name at least one with --out")
-    _put(act, Job(jobid=job_id(jobid), outputs=tuple(DatasetId(one) for one in given["outputs"])), given)
+        raise InvalidInput(f"job {jobid} has no OUT DataSet; pass at least one with --out")
+    new = Job(jobid=job_id(jobid), outputs=tuple(DatasetId(datasetid) for datasetid in given["outputs"]))
+    _register(change, new, given)
 
 
 @job.command("set")
 @job_argument
-@_described
-@acts
-def set_(act: Act, jobid: str, **given: Any) -> None:
-    """Change what is registered of a Job; what is not named stays. Code overrides it at the next `odf apply`.
+@_definition_options
+@change_options
+def set_(change: Change, jobid: str, **given: Any) -> None:
+    """Change the definition of a Job; other settings stay. The next `odf apply` overrides it with the code.
 
     \b
     Example:
       odf job set average --retry-on "timeout|Connection" --retry-delay 5min
       odf job set average --in flights --in weather
     """
-    (found,) = exchange.look_up(datasets=[], jobs=[jobid]).jobs
+    job = _registered(jobid)
     if all(value in (None, ()) for value in given.values()):
-        raise InvalidInput(f"say what of {jobid} to change; see the options with --help")
-    _put(act, found, given)
+        raise InvalidInput(f"job {jobid}: nothing to change; pass at least one option (see --help)")
+    _register(change, job, given)
 
 
 @job.command("export")
 @click.argument("jobs", metavar="[JOB]...", nargs=-1)
-@click.option("--json", "json_wanted", is_flag=True, help="It is JSON in any case.")
+@click.option("--json", "json_wanted", is_flag=True, help="Accepted for consistency; the output is always JSON.")
 def export(jobs: tuple[str, ...], json_wanted: bool) -> None:
-    """Print Jobs with their DataSets as JSON, for `odf job import` on another ledger. Passwords stay here.
+    """Print Jobs and their DataSets as JSON, for `odf job import` on another ledger. Passwords are not exported.
 
     \b
     Example:
@@ -192,27 +186,22 @@ def export(jobs: tuple[str, ...], json_wanted: bool) -> None:
     """
     from opendataflow_dagster.model.registry import Registry
 
-    found = exchange.look_up(datasets=[], jobs=list(jobs) or None).jobs
-    used = {name for one in found for name in (*one.outputs, *(each.datasetid for each in one.inputs))}
-    known = exchange.look_up(jobs=[]).datasets
-    exchange.write(Registry(datasets=tuple(one for one in known if one.dataset.datasetid in used), jobs=found))
+    exported = transfer.look_up(datasets=[], jobs=list(jobs) or None).jobs
+    used = {datasetid for job in exported for datasetid in (*job.outputs, *(needed.datasetid for needed in job.inputs))}
+    known = transfer.look_up(jobs=[]).datasets
+    datasets = tuple(definition for definition in known if definition.dataset.datasetid in used)
+    transfer.export_definitions(Registry(datasets=datasets, jobs=exported))
 
 
-@job.command("import")
-@exchange.document_argument
-@acts
-def import_(act: Act, document: IO[str]) -> None:
-    """Register what an export holds; importing it again changes nothing. All of it, or nothing.
-
-    \b
-    Example:
-      odf job import jobs.json --dry-run
-      odf job import jobs.json
-    """
-    exchange.take_in(act, document)
+job.add_command(transfer.import_)
 
 
-def _put(act: Act, before: Job, given: dict[str, Any]) -> None:
+def _registered(jobid: str) -> Job:
+    (job,) = transfer.look_up(datasets=[], jobs=[jobid]).jobs
+    return job
+
+
+def _register(change: Change, before: Job, given: dict[str, Any]) -> None:
     from opendataflow_dagster.model.ids import DatasetId
     from opendataflow_dagster.model.registry import Registry
 
@@ -221,21 +210,23 @@ def _put(act: Act, before: Job, given: dict[str, Any]) -> None:
         policy["retry_on"] = None
     after = replace(
         before,
-        inputs=tuple(parse_input(one) for one in given["inputs"]) or before.inputs,
-        outputs=tuple(DatasetId(one) for one in given["outputs"]) or before.outputs,
-        environment={**before.environment, **dict(parse_variable(one) for one in given["env"])},
+        inputs=tuple(parse_input(text) for text in given["inputs"]) or before.inputs,
+        outputs=tuple(DatasetId(datasetid) for datasetid in given["outputs"]) or before.outputs,
+        environment={**before.environment, **dict(parse_variable(text) for text in given["env"])},
         policy=replace(before.policy, **policy),
     )
-    exchange.put_in(act, Registry(datasets=(), jobs=(after,)))
+    transfer.register(change, Registry(datasets=(), jobs=(after,)))
 
 
-def _input(one: Any) -> str:
-    return str(one.datasetid) if one.mapping.kind == "equal" else f"{one.datasetid} ({one.mapping.kind})"
+def _inputs(job: Job) -> str:
+    def described(needed: Input) -> str:
+        kind = needed.mapping.kind
+        return needed.datasetid if kind == "equal" else f"{needed.datasetid} ({kind})"
+
+    return ", ".join(described(needed) for needed in job.inputs)
 
 
-def _value(value: object) -> str:
-    from datetime import timedelta
-
+def _setting(value: object) -> str:
     if isinstance(value, timedelta):
         return output.span(value) if value else ""
     return "" if value in (None, False) else str(value)

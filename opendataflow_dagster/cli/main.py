@@ -1,66 +1,66 @@
-"""`odf`: the entry and the table of commands.
+"""`odf`: the entry point and the table of commands.
 
-Commands are loaded when they are asked for, and import what they need inside: `odf --help` stays instant.
+Commands are imported on first use and import what they need inside, so that `odf --help` is instant.
 """
 
 from __future__ import annotations
 
 import click
 
-from .frame import OdfGroup
+from .groups import OdfGroup
 
 _CLI = "opendataflow_dagster.cli"
 
-#: What `odf --help` shows, section by section: name -> ("module:attribute", what it does in a few words).
+#: What `odf --help` shows, by section: name -> ("module:attribute", summary).
 SECTIONS = {
-    "See": {
-        "status": (f"{_CLI}.status:status", "all DataSets: counts, what waits, what runs, when it is done"),
-        "watch": (f"{_CLI}.watch:watch", "the same, live"),
-        "why": (f"{_CLI}.why:why", "why something does not run; --failed: all failures, by cause"),
-        "chunks": (f"{_CLI}.chunks:chunks", "the chunks of a DataSet, as a heat-map or a list"),
-        "chunk": (f"{_CLI}.chunks:chunk", "show one chunk: its whole story"),
-        "runs": (f"{_CLI}.runs:runs", "who ran which Job, when, how long, with which outcome"),
-        "history": (f"{_CLI}.runs:history", "what changed, by whom and why"),
+    "Inspect": {
+        "status": (f"{_CLI}.status:status", "Show all DataSets: counts, waiting and running chunks, ETA"),
+        "watch": (f"{_CLI}.watch:watch", "Follow the status or the changes live"),
+        "why": (f"{_CLI}.why:why", "Explain why something does not run, or what failed"),
+        "chunks": (f"{_CLI}.chunks:chunks", "Show the chunks of a DataSet as a heat-map or a list"),
+        "chunk": (f"{_CLI}.chunk:chunk", "Show one chunk in full"),
+        "runs": (f"{_CLI}.runs:runs", "List runs: Job, start, duration, outcome"),
+        "history": (f"{_CLI}.history:history", "Show status changes: who made them, and why"),
     },
-    "Act": {
-        "plan": (f"{_CLI}.plan:plan", "what would run, and why not the rest"),
-        "resubmit": (f"{_CLI}.resubmit:resubmit", "run chunks again: the one act of recovery"),
-        "hold": (f"{_CLI}.act:hold", "keep everybody away from chunks"),
-        "unhold": (f"{_CLI}.act:unhold", "give held chunks back"),
-        "skip": (f"{_CLI}.act:skip", "chunks that are deliberately not produced"),
-        "cancel": (f"{_CLI}.act:cancel", "end what runs"),
-        "rollback": (f"{_CLI}.versions:rollback", "go back to an earlier version of a chunk"),
-        "announce": (f"{_CLI}.versions:announce", "chunks that someone else made are there"),
-        "throttle": (f"{_CLI}.steer:throttle", "at most N chunks of a Job at a time"),
-        "pause": (f"{_CLI}.steer:pause", "no chunk of a Job begins"),
-        "resume": (f"{_CLI}.steer:resume", "a paused Job goes on"),
-        "heal": (f"{_CLI}.heal:heal", "restore what crashes have left"),
-        "sweep": (f"{_CLI}.sweep:sweep", "remove files of old versions and failed attempts"),
-        "table": (f"{_CLI}.table:table", "for readers outside: refresh"),
-        "delete-run": (f"{_CLI}.versions:delete_run", "forget what a Job did for a dataid"),
+    "Operate": {
+        "plan": (f"{_CLI}.plan:plan", "Show what would run, and why the rest would not"),
+        "resubmit": (f"{_CLI}.resubmit:resubmit", "Run chunks again"),
+        "hold": (f"{_CLI}.hold:hold", "Block chunks from running and being read"),
+        "unhold": (f"{_CLI}.hold:unhold", "Release chunks from hold"),
+        "skip": (f"{_CLI}.hold:skip", "Mark chunks as deliberately not produced"),
+        "cancel": (f"{_CLI}.cancel:cancel", "Cancel running chunks"),
+        "rollback": (f"{_CLI}.rollback:rollback", "Go back to an earlier version of a chunk"),
+        "announce": (f"{_CLI}.announce:announce", "Mark chunks of an external DataSet as READY"),
+        "throttle": (f"{_CLI}.throttle:throttle", "Set the concurrency limit of a Job"),
+        "pause": (f"{_CLI}.throttle:pause", "Pause a Job"),
+        "resume": (f"{_CLI}.throttle:resume", "Resume a paused Job"),
+        "heal": (f"{_CLI}.heal:heal", "Recover from crashes and expired leases"),
+        "sweep": (f"{_CLI}.sweep:sweep", "Remove files of old versions and failed attempts"),
+        "table": (f"{_CLI}.table:table", "Refresh Spark catalog tables"),
+        "delete-run": (f"{_CLI}.runs:delete_run", "Delete what a Job did for a dataid"),
     },
     "Run": {
-        "run": (f"{_CLI}.run:run", "run a script for the next chunk of its Job"),
-        "force": (f"{_CLI}.run:force", "run it whatever the five answers are, for development"),
+        "run": (f"{_CLI}.run_script:run", "Run a script for the next chunk of its Job"),
+        "force": (f"{_CLI}.run_script:force", "Run a script for a chunk, unchecked, for development"),
     },
     "Report": {
-        "report": (f"{_CLI}.report:report", "one HTML page: heat-maps, failures, durations, SLA"),
-        "metrics": (f"{_CLI}.metrics:metrics", "for Prometheus: text, file or endpoint"),
-        "digest": (f"{_CLI}.digest:digest", "an outage as one message"),
+        "report": (f"{_CLI}.report:report", "Write an HTML report: heat-maps, failures, durations, SLA"),
+        "metrics": (f"{_CLI}.metrics:metrics", "Export Prometheus metrics: text, file or endpoint"),
+        "digest": (f"{_CLI}.digest:digest", "Summarize recent failures in one message"),
     },
     "Set up": {
-        "init": (f"{_CLI}.init:init", "a new project of your own"),
-        "check": (f"{_CLI}.code:check", "compare the code with the ledger"),
-        "apply": (f"{_CLI}.code:apply", "make the ledger equal to the code"),
-        "dataset": (f"{_CLI}.dataset:dataset", "list, show, add, set, export, import"),
-        "job": (f"{_CLI}.job:job", "the same for Jobs; begin, renew, end, fail a run by hand"),
-        "db": (f"{_CLI}.db:db", "the ledger's database: start, stop, status, url, shell"),
-        "schema": (f"{_CLI}.schema:schema", "its tables: install, verify, sql"),
-        "secret": (f"{_CLI}.secret:secret", "passwords of DataSets: set, rotate, verify, ..."),
-        "completion": (f"{_CLI}.completion:completion", "for bash, zsh and fish"),
+        "init": (f"{_CLI}.init:init", "Create a project"),
+        "check": (f"{_CLI}.definitions:check", "Compare the code with the ledger"),
+        "apply": (f"{_CLI}.definitions:apply", "Register what the code declares"),
+        "dataset": (f"{_CLI}.dataset:dataset", "Manage DataSets: list, show, add, set, export, import"),
+        "job": (f"{_CLI}.job:job", "Manage Jobs, and run them from another scheduler"),
+        "db": (f"{_CLI}.db:db", "Manage the database: start, stop, status, url, shell"),
+        "schema": (f"{_CLI}.schema:schema", "Manage the schema: install, verify, sql"),
+        "secret": (f"{_CLI}.secret:secret", "Manage passwords of DataSets"),
+        "completion": (f"{_CLI}.completion:completion", "Print a completion script for bash, zsh or fish"),
     },
 }
-COMMANDS = {name: path for part in SECTIONS.values() for name, (path, _) in part.items()}
+COMMANDS = {name: path for section in SECTIONS.values() for name, (path, _) in section.items()}
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -71,22 +71,22 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     try:
         click.echo(f"odf {version('opendataflow-dagster')}")
     except PackageNotFoundError:
-        click.echo("odf (run from its source, not installed)")
+        click.echo("odf (not installed, run from source)")
     ctx.exit()
 
 
 @click.group(cls=OdfGroup, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--debug", is_flag=True, help="Show a traceback when a command fails.")
 @click.option(
     "--version",
     is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Show the version.",
+    help="Show the version and exit.",
 )
 def odf(debug: bool) -> None:
-    """OpenDataFlow: data that is ready, right, placed, valid and safe before every run.
+    """OpenDataFlow checks that data is ready, right, placed, valid and safe before every run.
 
     \b
     Example:

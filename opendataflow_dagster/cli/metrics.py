@@ -1,9 +1,9 @@
-"""`odf metrics`: for Prometheus, as a text file or an endpoint."""
+"""`odf metrics`: Prometheus metrics as text, a file or an endpoint."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,24 +12,24 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput, OpenDataFlowError
 
 from . import output
-from .options import as_json, open_ledger
+from .connection import open_ledger
+from .options import json_option
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.report import LedgerReport
-    from opendataflow_dagster.ledger.database import Ledger
+    from .connection import Ledger
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @click.command()
-@click.option("--textfile", type=click.Path(dir_okay=False, path_type=Path), help="Write this file, for node_exporter.")
-@click.option("--listen", metavar="[HOST:]PORT", help="Serve http://127.0.0.1:PORT/metrics until Ctrl-C.")
+@click.option("--textfile", type=click.Path(dir_okay=False, path_type=Path), help="Write a file for node_exporter.")
+@click.option("--listen", metavar="[HOST:]PORT", help="Serve http://HOST:PORT/metrics until Ctrl-C. HOST: 127.0.0.1.")
 @click.option(
-    "--allow-remote", is_flag=True, help="Let --listen bind another address than loopback: there is no login."
+    "--allow-remote", is_flag=True, help="Allow --listen on a non-loopback address. There is no authentication."
 )
-@as_json
+@json_option
 def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_wanted: bool) -> None:
-    """Chunks by status, what waits, pace, SLA and limits, in the format of Prometheus.
+    """Export metrics for Prometheus: chunks by status, waiting times, throughput, SLA and limits.
 
     \b
     Example:
@@ -38,9 +38,9 @@ def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_
       odf metrics --listen 9187
     """
     if sum((textfile is not None, listen is not None, json_wanted)) > 1:
-        raise InvalidInput("--textfile, --listen and --json are three ways to say it; choose one")
+        raise InvalidInput("--textfile, --listen and --json cannot be combined")
     if allow_remote and listen is None:
-        raise InvalidInput("--allow-remote goes with --listen; add it, or leave it out")
+        raise InvalidInput("--allow-remote requires --listen")
     if listen is not None:
         host, port = _address(listen, allow_remote)
         _serve(host, port)
@@ -48,10 +48,9 @@ def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_
     with open_ledger() as ledger:
         families = list(_families(ledger))
     if json_wanted:
-        samples = [one for family in families for one in family.samples]
-        output.print_json(
-            {"metrics": [{"name": one.name, "labels": one.labels, "value": one.value} for one in samples]}
-        )
+        samples = (sample for family in families for sample in family.samples)
+        values = [{"name": sample.name, "labels": sample.labels, "value": sample.value} for sample in samples]
+        output.print_json({"metrics": values})
         return
     registry = _registry(lambda: families)
     if textfile is None:
@@ -62,68 +61,64 @@ def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_
     from prometheus_client import write_to_textfile
 
     try:
-        # Whole or not at all: whoever reads it meanwhile sees the old one.
+        # Atomic: a concurrent reader sees the old file or the new one.
         write_to_textfile(str(textfile), registry)
     except OSError as error:
-        raise InvalidInput(f"{textfile} cannot be written ({error.strerror}); give another file") from None
+        raise InvalidInput(f"{textfile} cannot be written ({error.strerror}); choose another file") from None
     output.say(f"Wrote {textfile}.")
 
 
 def _families(ledger: Ledger) -> Iterator[Any]:
-    from opendataflow_dagster.insight.report import report_ledger
-
-    yield from _of(report_ledger(ledger))
-
-
-def _of(found: LedgerReport) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily as Gauge
 
-    up = Gauge("odf_up", "The ledger answers.", value=1)
+    from opendataflow_dagster.insight.report import report_ledger
+
+    current = report_ledger(ledger)
+    up = Gauge("odf_up", "1 if the ledger can be reached.", value=1)
     chunks = Gauge("odf_chunks", "Chunks by DataSet and status.", labels=["dataset", "status"])
-    waiting = Gauge("odf_oldest_waiting_timestamp_seconds", "Since when the oldest chunk waits.", labels=["dataset"])
-    pace = Gauge("odf_versions_per_minute", "Versions published a minute, lately.", labels=["dataset"])
+    waiting = Gauge(
+        "odf_oldest_waiting_timestamp_seconds", "When the oldest waiting chunk began to wait.", labels=["dataset"]
+    )
+    pace = Gauge("odf_versions_per_minute", "Recent rate of published versions.", labels=["dataset"])
     runnable = Gauge("odf_runnable_chunks", "Chunks that can run now.", labels=["job"])
-    blocked = Gauge("odf_blocked_chunks", "Chunks whose inputs are READY and that have a no.", labels=["job"])
-    for one in found.glance.datasets:
-        for word, count in one.counts.items():
-            chunks.add_metric([one.datasetid, word], count)
-        if one.oldest_waiting is not None:
-            waiting.add_metric([one.datasetid], one.oldest_waiting.timestamp())
-        if one.pace is not None:
-            pace.add_metric([one.datasetid], one.pace)
-    for job, can, cannot in {(one.jobid, one.runnable, one.blocked) for one in found.glance.datasets if one.jobid}:
-        runnable.add_metric([job], can)
-        blocked.add_metric([job], cannot)
+    blocked = Gauge("odf_blocked_chunks", "Chunks whose inputs are READY but that are blocked.", labels=["job"])
+    for dataset in current.glance.datasets:
+        for status, count in dataset.counts.items():
+            chunks.add_metric([dataset.datasetid, status], count)
+        if dataset.oldest_waiting is not None:
+            waiting.add_metric([dataset.datasetid], dataset.oldest_waiting.timestamp())
+        if dataset.pace is not None:
+            pace.add_metric([dataset.datasetid], dataset.pace)
+    for jobid, output_ in {dataset.jobid: dataset for dataset in current.glance.datasets if dataset.jobid}.items():
+        runnable.add_metric([jobid], output_.runnable)
+        blocked.add_metric([jobid], output_.blocked)
     sla_limit = Gauge("odf_run_sla_limit_seconds", "A run that takes longer breaches its SLA.", labels=["job"])
-    newest = Gauge("odf_run_newest_seconds", "The newest run, so far.", labels=["job"])
-    breached = Gauge("odf_run_sla_breached", "The newest run takes longer than its SLA limit.", labels=["job"])
-    for run in found.sla:
+    newest = Gauge("odf_run_newest_seconds", "Duration of the newest run so far.", labels=["job"])
+    breached = Gauge("odf_run_sla_breached", "1 if the newest run takes longer than its SLA limit.", labels=["job"])
+    for run in current.sla:
         newest.add_metric([run.jobid], run.duration.total_seconds())
         breached.add_metric([run.jobid], int(run.breached))
         if run.limit is not None:
             sla_limit.add_metric([run.jobid], run.limit.total_seconds())
-    paused = Gauge("odf_job_paused", "An operator has paused the Job.", labels=["job"])
-    limit = Gauge("odf_job_concurrency_limit", "At most so many chunks at a time.", labels=["job"])
-    for control in found.glance.controls:
+    paused = Gauge("odf_job_paused", "1 if an operator has paused the Job.", labels=["job"])
+    limit = Gauge("odf_job_concurrency_limit", "Concurrency limit of the Job.", labels=["job"])
+    for control in current.glance.controls:
         paused.add_metric([control.jobid], int(control.paused is not None))
         if control.concurrency is not None:
             limit.add_metric([control.jobid], control.concurrency)
     yield from (up, chunks, waiting, pace, runnable, blocked, sla_limit, newest, breached, paused, limit)
 
 
-class _Collector:
-    def __init__(self, look: Any) -> None:
-        self._look = look
-
-    def collect(self) -> Any:
-        return self._look()
-
-
-def _registry(look: Any) -> Any:
+def _registry(collect: Callable[[], list[Any]]) -> Any:
     from prometheus_client import CollectorRegistry
+    from prometheus_client.registry import Collector
+
+    class Families(Collector):
+        def collect(self) -> list[Any]:
+            return collect()
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(look))
+    registry.register(Families())
     return registry
 
 
@@ -143,21 +138,21 @@ def _serve(host: str, port: int) -> None:
 
     with open_ledger() as ledger:
 
-        def look() -> list[Any]:
-            # An outage of the ledger is a fact to be seen, not a scrape that failed.
+        def collect() -> list[Any]:
+            # An outage of the ledger is a metric, not a failed scrape.
             try:
                 return list(_families(ledger))
             except OpenDataFlowError:
-                return [Gauge("odf_up", "The ledger answers.", value=0)]
+                return [Gauge("odf_up", "1 if the ledger can be reached.", value=0)]
 
         try:
-            server = make_server(host, port, make_wsgi_app(_registry(look)), Server, Quiet)
+            server = make_server(host, port, make_wsgi_app(_registry(collect)), Server, Quiet)
         except OSError as error:
-            raise InvalidInput(f"cannot listen on {host}:{port} ({error.strerror}); give another port") from None
+            raise InvalidInput(f"cannot listen on {host}:{port} ({error.strerror}); choose another port") from None
         with server:
             shown = f"[{host}]" if ":" in host else host
-            output.say(f"http://{shown}:{server.server_port}/metrics; Ctrl-C ends it")
-            # Beside us: wsgiref takes a Ctrl-C in the middle of an answer for an error of the answer.
+            output.say(f"http://{shown}:{server.server_port}/metrics; stop with Ctrl-C")
+            # In a thread: in the main thread, wsgiref treats Ctrl-C during a response as an error of the response.
             serving = Thread(target=server.serve_forever)
             serving.start()
             try:
@@ -172,10 +167,10 @@ def _serve(host: str, port: int) -> None:
 def _address(text: str, allow_remote: bool) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > 65_535:
-        raise InvalidInput(f"{text!r} is no address; write PORT or HOST:PORT")
+        raise InvalidInput(f"{text!r} is not a valid address; use PORT or HOST:PORT")
     host = host.strip("[]") if colon else "127.0.0.1"
     if host not in _LOOPBACK and not allow_remote:
         raise InvalidInput(
-            f"{host} is not this machine alone, and there is no login; say --allow-remote if you mean it"
+            f"{host} is not a loopback address, and there is no authentication; to allow it, pass --allow-remote"
         )
     return host, int(port)

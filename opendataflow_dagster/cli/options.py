@@ -1,12 +1,11 @@
-"""Options that many commands have, spelled once: --json, and for whatever changes something --dry-run, --as, --reason
-and --yes."""
+"""Options that many commands share: --json, and for commands that change something --dry-run, --as, --reason, --yes."""
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,22 +13,26 @@ import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 
+from .connection import open_ledger
 from .output import print_json, say
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.ledger.database import Ledger
+    from .connection import Ledger
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")
 
-#: So many chunks, definitions, passwords or folders are changed without asking; more need a yes.
-WIDE = 20
+#: Changing more chunks, definitions, passwords or folders than this needs a confirmation.
+CONFIRM_ABOVE = 20
 
-as_json = click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
+json_option = click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
+as_option = click.option("--as", "by", metavar="NAME", help="Name to record in the history. Default: your login.")
+_YES = f"Do not ask for confirmation, even if more than {CONFIRM_ABOVE} items change."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Act:
-    """How a change was asked for: by whom, why, in earnest or not."""
+class Change:
+    """How a change was requested: by whom, why, and whether as a dry run."""
 
     by: str | None
     reason: str
@@ -37,59 +40,49 @@ class Act:
     yes: bool
     json_wanted: bool
 
-    @contextmanager
-    def ledger(self) -> Iterator[Ledger]:
-        """In a dry run every verb does its work in a transaction that is rolled back: what it says is what would
-        happen, refusals included."""
-        with open_ledger(by=self.by, reason=self.reason, rehearsal=self.dry_run) as ledger:
-            yield ledger
+    def ledger(self) -> AbstractContextManager[Ledger]:
+        return open_ledger(by=self.by, reason=self.reason, rehearsal=self.dry_run)
 
-    def confirm(self, count: int, what: str) -> None:
-        """`what` goes on from "This would ...". Few need no yes."""
-        if self.yes or self.dry_run or count <= WIDE:
+    def confirm(self, count: int, action: str) -> None:
+        """`action` completes the sentence "This would ..."."""
+        if self.yes or self.dry_run or count <= CONFIRM_ABOVE:
             return
-        if not _can_ask():
-            raise InvalidInput(f"this would {what}; look at it with --dry-run, then say --yes")
-        if not click.confirm(f"This would {what}. Go on?", err=True):
-            raise InvalidInput("nothing was changed; narrow it down, or say yes")
+        if not _can_prompt():
+            raise InvalidInput(f"this would {action}; check with --dry-run, then pass --yes")
+        if not click.confirm(f"This would {action}. Continue?", err=True):
+            raise InvalidInput("cancelled; nothing was changed")
 
     def report(self, value: dict[str, object], sentence: str) -> None:
         if self.json_wanted:
             print_json({"dry_run": self.dry_run, **value})
         else:
-            say(f"Dry run, nothing was changed. In earnest: {sentence}" if self.dry_run else sentence)
+            say(f"Dry run, nothing was changed. Would report: {sentence}" if self.dry_run else sentence)
 
 
-def acts(function: Callable[..., _R]) -> Callable[..., _R]:
-    """The command changes something: it gets the options for that, collected as its first argument `act`."""
+def combined(*decorators: Callable[[_F], _F]) -> Callable[[_F], _F]:
+    """Several arguments and options as one decorator, in the order of the help."""
+    return lambda function: functools.reduce(lambda inner, decorate: decorate(inner), reversed(decorators), function)
 
-    @as_json
-    @click.option(
-        "--yes", "-y", is_flag=True, help=f"Do not ask, even if more than {WIDE} chunks, definitions or folders change."
-    )
-    @click.option("--reason", default="", help="Why; stored in the history.")
-    @click.option("--as", "by", metavar="NAME", help="Who acts, for the history. Default: the login.")
-    @click.option("--dry-run", is_flag=True, help="Say what would happen, and change nothing.")
+
+def change_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """For a command that changes something: its options become the first argument, a `Change`."""
+
+    @json_option
+    @click.option("--yes", "-y", is_flag=True, help=_YES)
+    @click.option("--reason", default="", help="Reason to record in the history.")
+    @as_option
+    @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
     @functools.wraps(function)
     def command(by: str | None, reason: str, dry_run: bool, yes: bool, json_wanted: bool, **rest: Any) -> _R:
-        return function(Act(by=by, reason=reason, dry_run=dry_run, yes=yes, json_wanted=json_wanted), **rest)
+        return function(Change(by=by, reason=reason, dry_run=dry_run, yes=yes, json_wanted=json_wanted), **rest)
 
     return command
 
 
-@contextmanager
-def open_ledger(*, by: str | None = None, reason: str = "", rehearsal: bool = False) -> Iterator[Ledger]:
-    from opendataflow_dagster.ledger.database import Ledger
-    from opendataflow_dagster.ledger.settings import database_url
-
-    with Ledger(database_url(), actor=by, reason=reason, rehearsal=rehearsal) as ledger:
-        yield ledger
-
-
-def answer(yes: bool) -> None:
-    """Exit with 0 or 1: the command was a question."""
+def exit_with_answer(yes: bool) -> None:
+    """Exit with 0 for yes and 1 for no."""
     click.get_current_context().exit(0 if yes else 1)
 
 
-def _can_ask() -> bool:
+def _can_prompt() -> bool:
     return sys.stdin.isatty()

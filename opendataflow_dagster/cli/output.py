@@ -1,6 +1,6 @@
-"""How `odf` speaks: tables with colours on a terminal, plain text in a pipe, JSON for programs.
+"""Output of `odf`: tables with colours on a terminal, plain text in a pipe, JSON for programs.
 
-A table is never cut: on a terminal a long cell goes on in the next line, in a pipe a row is one line.
+Tables are never truncated: on a terminal a long cell wraps, in a pipe each row is one line.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import Any, TypeAlias
 
 import click
 
-#: A cell: a text, or a text with a style.
+from opendataflow_dagster.model.verdict import Verdict
+
+#: Text, or text with a style.
 Cell: TypeAlias = "str | tuple[str, str]"
 
-#: Colours of the status words; also those of heat-maps and reports.
+#: Colours of statuses in tables and heat-maps.
 STYLES = {
     "READY": "green",
     "RUNNING": "blue",
@@ -39,8 +41,20 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
 
 
+def print_result(json_wanted: bool, value: object, text: str) -> None:
+    """As JSON, or as this exact text."""
+    if json_wanted:
+        print_json(value)
+    else:
+        click.echo(text)
+
+
 def jsonable(value: object) -> Any:
-    """Dataclasses as objects, times as ISO 8601 in UTC, durations in seconds. Names are never shortened."""
+    """Dataclasses as objects, times as ISO 8601 in UTC, durations in seconds."""
+    if isinstance(value, Verdict):
+        # Sentences, not the problems that they are made from.
+        names = ("jobid", "dataid", "answers", "inputs", "asked", "claim_id")
+        return {name: jsonable(getattr(value, name)) for name in names}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
     match value:
@@ -51,20 +65,20 @@ def jsonable(value: object) -> Any:
         case timedelta():
             return value.total_seconds()
         case Mapping():
-            return {str(name): jsonable(one) for name, one in value.items()}
+            return {str(name): jsonable(item) for name, item in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [jsonable(one) for one in value]
+            return [jsonable(item) for item in value]
     return value
 
 
 def say(text: str) -> None:
-    """A sentence for a person, without anything that a terminal would obey."""
+    """Print text without terminal control characters."""
     indent = " " * (len(text) - len(text.lstrip(" ")))
     click.echo(indent + printable(text.lstrip(" ")))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Sequence[str] = ()) -> None:
-    """`right` names the columns of numbers."""
+    """`right` names the right-aligned columns."""
     cells = [[_parts(cell) for cell in row] for row in rows]
     if is_terminal():
         _rich_table(columns, cells, right)
@@ -81,22 +95,22 @@ def heading(text: str) -> None:
         say(text.strip())
 
 
-def status(word: str | None) -> Cell:
-    text = word if word is not None else "NULL"
+def status(name: str | None) -> Cell:
+    text = name if name is not None else "NULL"
     return text, STYLES.get(text, "bold red")
 
 
 def moment(at: datetime | None, *, now: datetime | None = None) -> str:
-    """`2024-01-05 14:03 (3 h ago)`, in the time zone of this machine."""
+    """`2024-01-05 14:03 (3 h ago)`, in local time."""
     if at is None:
         return ""
     passed = (now or datetime.now(UTC)) - at
-    said = f"{span(passed)} ago" if passed >= timedelta(0) else f"in {span(-passed)}"
-    return f"{at.astimezone():%Y-%m-%d %H:%M} ({said})"
+    age = f"{span(passed)} ago" if passed >= timedelta(0) else f"in {span(-passed)}"
+    return f"{at.astimezone():%Y-%m-%d %H:%M} ({age})"
 
 
 def span(duration: timedelta | None) -> str:
-    """A duration in its largest unit that says enough: `40 s`, `12 min`, `3 h`, `5 d`."""
+    """A rounded duration: `40 s`, `12 min`, `3 h`, `5 d`."""
     if duration is None:
         return ""
     seconds = duration.total_seconds()
@@ -111,11 +125,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def listed(names: Sequence[str], limit: int, *, noun: str = "") -> str:
+    """`a, b and 3 more`."""
+    more = f" and {len(names) - limit:,} more{f' {noun}' if noun else ''}" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
 def printable(text: str) -> str:
-    """Reasons and foreign statuses come from anywhere: nothing in them may steer a terminal or break a row."""
+    """Reasons and statuses can come from any client: they must not control the terminal or break a row."""
     if text.isprintable():
         return text
-    return " ".join("".join(one if _is_shown(one) else " " for one in text).split())
+    return " ".join("".join(character if _is_shown(character) else " " for character in text).split())
 
 
 def _is_shown(character: str) -> bool:
@@ -129,7 +149,7 @@ def _parts(cell: Cell) -> tuple[str, str]:
 
 def _plain_table(columns: Sequence[str], rows: list[list[tuple[str, str]]], right: Sequence[str]) -> None:
     lines = [list(columns), *([text for text, _ in row] for row in rows)]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
     for line in lines:
         padded = [
             text.rjust(width) if name in right else text.ljust(width)
@@ -148,6 +168,6 @@ def _rich_table(columns: Sequence[str], rows: list[list[tuple[str, str]]], right
     for name in columns:
         shown.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        # As Text, never as markup: a dataid may hold [brackets].
+        # Text, not markup: a dataid may contain [brackets].
         shown.add_row(*(Text(text, style=style) for text, style in row))
     Console().print(shown)

@@ -1,4 +1,4 @@
-"""`odf plan`: what would run, and why not the rest."""
+"""`odf plan`: what would run, and why the rest would not."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import Counter
 import click
 
 from . import output
-from .arguments import job_argument, some_chunks
-from .options import Act, acts
+from .arguments import chunks_argument, job_argument
+from .options import Change, change_options
 
 _STYLES = {
     "RUN": "green",
@@ -22,19 +22,19 @@ _STYLES = {
 
 @click.command()
 @job_argument
-@some_chunks
-@click.option("--apply", is_flag=True, help="Announce the chunks that nobody has asked for yet: they become PENDING.")
-@acts
-def plan(act: Act, jobid: str, chunks: tuple[str, ...], apply: bool) -> None:
-    """What would run? For each chunk of a Job the decision and the reason, in the order in which claims take them.
+@chunks_argument
+@click.option("--apply", is_flag=True, help="Create the chunks that do not exist yet, as PENDING.")
+@change_options
+def plan(change: Change, jobid: str, chunks: tuple[str, ...], apply: bool) -> None:
+    """Show what a Job would do with each chunk, and why, in the order in which claims take them.
 
     \b
-    RUN      five yes: the next claim takes it
+    RUN      all five answers are yes: the next claim takes it
     WAIT     an input is not READY
-    BLOCKED  another of the five answers is a no
-    RUNNING  somebody makes it
-    NOTHING  it is there; resubmit it to make it anew
-    PERSON   it failed or is on hold: a person must act
+    BLOCKED  another of the five answers is no
+    RUNNING  in progress
+    NOTHING  already produced; resubmit it to produce it again
+    PERSON   failed or on hold: needs an operator
 
     \b
     Example:
@@ -45,29 +45,29 @@ def plan(act: Act, jobid: str, chunks: tuple[str, ...], apply: bool) -> None:
     from opendataflow_dagster.insight.plan import plan_job
     from opendataflow_dagster.protocol.announce import announce_pending
 
-    with act.ledger() as ledger:
-        found = plan_job(ledger, jobid, chunks)
-        unplanned = [one.dataid for one in found if not one.planned]
-        announced = 0
+    with change.ledger() as ledger:
+        planned = plan_job(ledger, jobid, chunks)
+        missing = [chunk.dataid for chunk in planned if not chunk.planned]
+        created = 0
         if apply:
-            act.confirm(len(unplanned), f"announce {len(unplanned):,} chunks of {jobid}")
-            announced = announce_pending(ledger, jobid, unplanned, by=ledger.actor)
-    if act.json_wanted:
-        output.print_json({"dry_run": act.dry_run or not apply, "announced": announced, "chunks": found})
+            change.confirm(len(missing), f"create {len(missing):,} chunks of job {jobid}")
+            created = announce_pending(ledger, jobid, missing, by=ledger.actor)
+    if change.json_wanted:
+        output.print_json({"dry_run": change.dry_run or not apply, "announced": created, "chunks": planned})
         return
-    if not found:
-        output.say(f"Job {jobid} has no unfinished chunks; name some to see what would happen: odf plan {jobid} DATAID")
+    if not planned:
+        output.say(f"Job {jobid} has no unfinished chunks; to plan specific ones: odf plan {jobid} DATAID")
         return
-    counts = Counter(one.decision for one in found)
+    counts = Counter(chunk.decision for chunk in planned)
     output.heading(f"{jobid}: " + ", ".join(f"{count:,} {decision}" for decision, count in counts.most_common()))
     output.table(
         ["dataid", "decision", "reason", ""],
         [
-            [one.dataid, (one.decision, _STYLES[one.decision]), one.reason, "" if one.planned else "not announced"]
-            for one in found
+            [chunk.dataid, (chunk.decision, _STYLES[chunk.decision]), chunk.reason, "" if chunk.planned else "new"]
+            for chunk in planned
         ],
     )
     if apply:
-        output.say(f"{'Would announce' if act.dry_run else 'Announced'} {output.counted(announced, 'chunk')}.")
-    elif unplanned:
-        output.say(f"{len(unplanned):,} of them are not announced; --apply does that.")
+        output.say(f"{'Would create' if change.dry_run else 'Created'} {output.counted(created, 'chunk')}.")
+    elif missing:
+        output.say(f"New: {output.counted(len(missing), 'chunk')}; create with --apply.")

@@ -1,4 +1,4 @@
-"""`odf report`: one page for everybody who has no terminal."""
+"""`odf report`: an HTML page for people without a terminal."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput
 
 from . import output
-from .arguments import Moment
-from .options import as_json, open_ledger
+from .connection import open_ledger
+from .options import json_option
+from .parsing import Moment
 
 _FILE = "odf-report.html"
-#: So many heat-maps are drawn, those with the most failures first; the table has all DataSets.
+#: Heat-maps to draw, most failures first; the table lists all DataSets.
 _HEAT_MAPS = 60
 
 
 @click.command()
-@click.option(
-    "--output", "-o", "target", metavar="FILE", help=f"Where to write the page; - prints it. Default: {_FILE}"
-)
-@click.option("--since", type=Moment(), help="Only failures since then: a time, or 24h.")
-@as_json
+@click.option("--output", "-o", "target", metavar="FILE", help=f"File to write; - for stdout. Default: {_FILE}")
+@click.option("--since", type=Moment(), help="Only failures since this time, or an age such as 24h.")
+@json_option
 def report(target: str | None, since: datetime | None, json_wanted: bool) -> None:
-    """Write one HTML page that needs nothing else: heat-maps, what failed and why, durations, throughput, SLA.
+    """Write a self-contained HTML report: heat-maps, failures by cause, durations, throughput, SLA.
 
     \b
     Example:
@@ -44,23 +43,25 @@ def report(target: str | None, since: datetime | None, json_wanted: bool) -> Non
     from .report_page import page
 
     if json_wanted and target is not None:
-        raise InvalidInput("--json prints, and --output writes the page; choose one")
+        raise InvalidInput("--json cannot be combined with --output")
     target = target or _FILE
     with open_ledger() as ledger:
-        looked, bad = report_ledger(ledger), report_failures(ledger, since=since)
+        current, failed = report_ledger(ledger), report_failures(ledger, since=since)
         took, hours = chunk_durations(ledger), hourly_throughput(ledger)
         if json_wanted:
-            output.print_json({**output.jsonable(looked), "failures": bad, "durations": took, "hours": hours})
+            output.print_json({**output.jsonable(current), "failures": failed, "durations": took, "hours": hours})
             return
-        worst = sorted(looked.glance.datasets, key=lambda one: (-one.counts.get("FAILED", 0), one.datasetid))
-        drawable = [one.datasetid for one in worst if one.chunks]
+        worst_first = sorted(
+            current.glance.datasets, key=lambda dataset: (-dataset.counts.get("FAILED", 0), dataset.datasetid)
+        )
+        drawable = [dataset.datasetid for dataset in worst_first if dataset.chunks]
         maps = chunk_statuses(ledger, drawable[:_HEAT_MAPS])
-    text = page(looked, bad, took, hours, maps, len(drawable) - len(maps))
+    text = page(current, failed, took, hours, maps, len(drawable) - len(maps))
     if target == "-":
         click.echo(text)
         return
     try:
         Path(target).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(f"{target} cannot be written ({error.strerror}); give another file with --output") from None
+        raise InvalidInput(f"{target} cannot be written ({error.strerror}); choose another file") from None
     output.say(f"Wrote {target}.")

@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML page: no script, no style sheet, no picture from elsewhere."""
+"""The report as a self-contained HTML page: no scripts, external style sheets or images."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from . import heatmap
-from .output import moment, span
+from .output import listed, moment, span
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.report import FailureReport, LedgerReport
+    from opendataflow_dagster.insight.report import ChunkDurations, FailureReport, HourlyThroughput, LedgerReport
     from opendataflow_dagster.insight.runs import SlaCheck
-    from opendataflow_dagster.ledger.overview import ChunkDurations, HourlyThroughput
     from opendataflow_dagster.model.ids import DatasetId
     from opendataflow_dagster.model.verdict import Verdict
 
@@ -53,7 +52,7 @@ def page(
     maps: Mapping[DatasetId, Sequence[tuple[str, str | None]]],
     undrawn: int,
 ) -> str:
-    """`undrawn`: so many DataSets have no heat-map here."""
+    """`undrawn` is the number of DataSets without a heat-map."""
     now = datetime.now(UTC)
     parts = [
         _cards(figures, failures),
@@ -75,57 +74,58 @@ def page(
 
 
 def _cards(figures: LedgerReport, failures: FailureReport) -> str:
-    chunks = sum(one.chunks for one in figures.glance.datasets)
-    ready = sum(one.counts.get("READY", 0) for one in figures.glance.datasets)
-    running = sum(one.counts.get("RUNNING", 0) for one in figures.glance.datasets)
+    chunks = sum(dataset.chunks for dataset in figures.glance.datasets)
+    ready = sum(dataset.counts.get("READY", 0) for dataset in figures.glance.datasets)
+    running = sum(dataset.counts.get("RUNNING", 0) for dataset in figures.glance.datasets)
     cards = [
-        (f"{ready:,} of {chunks:,}", "chunks are READY"),
-        (f"{running:,}", "run now"),
+        (f"{ready:,} of {chunks:,}", "chunks READY"),
+        (f"{running:,}", "running"),
         (f"{len(failures.chunks):,}", "failed"),
         (f"{len(failures.causes):,}", "causes"),
-        (f"{sum(one.breached for one in figures.sla):,}", "Jobs take longer than usual"),
+        (f"{sum(run.breached for run in figures.sla):,}", "Jobs take longer than usual"),
     ]
     shown = "".join(f'<div><div class="big">{value}</div>{label}</div>' for value, label in cards)
-    paused = [one for one in figures.glance.controls if one.paused is not None]
-    limits = f"<p>Paused: {escape(', '.join(one.jobid for one in paused))}.</p>" if paused else ""
+    paused = [control.jobid for control in figures.glance.controls if control.paused is not None]
+    limits = f"<p>Paused: {escape(', '.join(paused))}.</p>" if paused else ""
     return f'<div class="cards">{shown}</div>{limits}'
 
 
 def _datasets(figures: LedgerReport, now: datetime) -> str:
-    words = [word for word in _COLOURS if any(one.counts.get(word) for one in figures.glance.datasets)]
+    statuses = [name for name in _COLOURS if any(dataset.counts.get(name) for dataset in figures.glance.datasets)]
     rows = [
         [
-            escape(one.datasetid),
-            escape(one.jobid or ""),
-            *(f"{one.counts[word]:,}" if one.counts.get(word) else "" for word in words),
-            "" if one.progress is None else f"{int(one.progress * 100)} %",
-            escape(moment(one.oldest_waiting, now=now)),
-            span(one.eta),
+            escape(dataset.datasetid),
+            escape(dataset.jobid or ""),
+            *(f"{dataset.counts[name]:,}" if dataset.counts.get(name) else "" for name in statuses),
+            "" if dataset.progress is None else f"{int(dataset.progress * 100)} %",
+            escape(moment(dataset.oldest_waiting, now=now)),
+            span(dataset.eta),
         ]
-        for one in figures.glance.datasets
+        for dataset in figures.glance.datasets
     ]
-    numbers = range(2, len(words) + 3)
-    return "<h2>DataSets</h2>" + _table(["DataSet", "made by", *words, "done", "waits since", "ETA"], rows, numbers)
+    numbers = range(2, len(statuses) + 3)
+    columns = ["DataSet", "producer", *statuses, "done", "waiting since", "ETA"]
+    return "<h2>DataSets</h2>" + _table(columns, rows, numbers)
 
 
 def _key() -> str:
-    marks = "".join(f'<span><i style="background:{colour}"></i>{word}</span>' for word, colour in _COLOURS.items())
-    return f'<p class="key">{marks}<span><i style="background:{_OTHER}"></i>another word</span></p>'
+    marks = "".join(f'<span><i style="background:{colour}"></i>{name}</span>' for name, colour in _COLOURS.items())
+    return f'<p class="key">{marks}<span><i style="background:{_OTHER}"></i>other</span></p>'
 
 
 def _map(name: str, chunks: Sequence[tuple[str, str | None]]) -> str:
-    """A path for each status: ten thousand chunks are eight elements."""
+    """One path per status: ten thousand chunks are eight elements."""
     cells = heatmap.cells(chunks)
     paths: dict[str, list[str]] = {}
     for place, cell in enumerate(cells):
         x, y = place % _ACROSS * _CELL, place // _ACROSS * _CELL
         paths.setdefault(cell.status, []).append(f"M{x} {y}h{_CELL - 1}v{_CELL - 1}h-{_CELL - 1}z")
     drawn = "".join(
-        f'<path fill="{_COLOURS.get(word, _OTHER)}" d="{"".join(strokes)}"><title>{escape(word)}</title></path>'
-        for word, strokes in paths.items()
+        f'<path fill="{_COLOURS.get(status, _OTHER)}" d="{"".join(strokes)}"><title>{escape(status)}</title></path>'
+        for status, strokes in paths.items()
     )
     width, height = min(len(cells), _ACROSS) * _CELL, -(-len(cells) // _ACROSS) * _CELL
-    several = f", {cells[0].count} in a cell, which shows the worst" if cells[0].count > 1 else ""
+    several = f"; each cell stands for {cells[0].count} and shows the worst status" if cells[0].count > 1 else ""
     first, last = escape(chunks[0][0]), escape(chunks[-1][0])
     return (
         f"<figure><figcaption>{escape(name)}</figcaption>"
@@ -135,31 +135,35 @@ def _map(name: str, chunks: Sequence[tuple[str, str | None]]) -> str:
 
 
 def _undrawn(count: int) -> str:
-    return f"<p>Not drawn: {count:,} more DataSets, which have fewer failures; see odf chunks.</p>" if count else ""
+    return f"<p>Not drawn: {count:,} more DataSets with fewer failures; use odf chunks.</p>" if count else ""
 
 
 def _failures(failures: FailureReport, now: datetime) -> str:
     if not failures.chunks:
-        return "<h2>What failed</h2><p>Nothing.</p>"
+        return "<h2>Failures</h2><p>None.</p>"
     causes = [
         [
-            f"{one.count:,}",
-            escape(", ".join(one.jobs[:3]) + (f" and {len(one.jobs) - 3} more" if len(one.jobs) > 3 else "")),
-            escape(moment(one.first, now=now)),
-            escape(moment(one.last, now=now)),
-            f"<b>{escape(one.cause)}</b>",
+            f"{cause.count:,}",
+            escape(listed(cause.jobs, 3)),
+            escape(moment(cause.first, now=now)),
+            escape(moment(cause.last, now=now)),
+            f"<b>{escape(cause.cause)}</b>",
         ]
-        for one in failures.causes
+        for cause in failures.causes
     ]
     rows = [
-        [escape(f"{one.datasetid}/{one.dataid}"), escape(moment(one.modified, now=now)), escape(one.reason or "")]
-        for one in failures.chunks[:_SHOWN_FAILURES]
+        [
+            escape(f"{chunk.datasetid}/{chunk.dataid}"),
+            escape(moment(chunk.modified, now=now)),
+            escape(chunk.reason or ""),
+        ]
+        for chunk in failures.chunks[:_SHOWN_FAILURES]
     ]
     more = len(failures.chunks) - len(rows)
     return (
-        "<h2>What failed</h2>"
+        "<h2>Failures</h2>"
         + _table(["chunks", "Jobs", "first", "last", "cause"], causes, [0])
-        + "".join(_answers(one) for one in failures.answers)
+        + "".join(_answers(verdict) for verdict in failures.answers)
         + f"<details><summary>All failed chunks ({len(failures.chunks):,})</summary>"
         + _table(["chunk", "since", "reason"], rows)
         + (f"<p>And {more:,} more.</p>" if more else "")
@@ -170,31 +174,31 @@ def _failures(failures: FailureReport, now: datetime) -> str:
 def _answers(verdict: Verdict) -> str:
     rows = [
         [
-            one.question,
-            f'<span class="{"yes" if one.yes else "no"}">{"yes" if one.yes else "no"}</span>',
-            escape(one.reason),
+            answer.question,
+            f'<span class="{"yes" if answer.yes else "no"}">{"yes" if answer.yes else "no"}</span>',
+            escape(answer.reason),
         ]
-        for one in verdict.answers
+        for answer in verdict.answers
     ]
-    return f"<h3>The five answers now for {escape(verdict.jobid)}/{escape(verdict.dataid)}</h3>" + _table(
-        ["question", "answer", "because"], rows
+    return f"<h3>Current answers for {escape(verdict.jobid)}/{escape(verdict.dataid)}</h3>" + _table(
+        ["question", "answer", "reason"], rows
     )
 
 
 def _hours(hours: Sequence[HourlyThroughput]) -> str:
-    most = max((one.versions for one in hours), default=0)
+    most = max((hour.versions for hour in hours), default=0)
     if not most:
-        return "<h2>Throughput</h2><p>Nothing was published in these hours.</p>"
+        return "<h2>Throughput</h2><p>Nothing was published.</p>"
     bars = "".join(
         f'<rect x="{place * 20}" y="{100 - height:.1f}" width="17" height="{height:.1f}" fill="{_COLOURS["RUNNING"]}">'
-        f"<title>{one.hour.astimezone():%d %b %H:00}: {one.versions:,} versions, {one.rows:,} rows</title></rect>"
-        for place, one in enumerate(hours)
-        for height in (one.versions / most * 100,)
+        f"<title>{hour.hour.astimezone():%d %b %H:00}: {hour.versions:,} versions, {hour.rows:,} rows</title></rect>"
+        for place, hour in enumerate(hours)
+        for height in (hour.versions / most * 100,)
     )
-    total = sum(one.versions for one in hours)
+    total = sum(hour.versions for hour in hours)
     return (
-        f"<h2>Throughput</h2><p>{total:,} versions in the last {len(hours)} hours, {most:,} in the best one.</p>"
-        f'<svg role="img" aria-label="Versions an hour" width="{len(hours) * 20}" height="100" '
+        f"<h2>Throughput</h2><p>{total:,} versions in the last {len(hours)} hours, at most {most:,} per hour.</p>"
+        f'<svg role="img" aria-label="Versions per hour" width="{len(hours) * 20}" height="100" '
         f'viewBox="0 0 {len(hours) * 20} 100">{bars}</svg>'
         f"{hours[0].hour.astimezone():%d %b %H:00} to now"
     )
@@ -202,31 +206,29 @@ def _hours(hours: Sequence[HourlyThroughput]) -> str:
 
 def _durations(durations: Sequence[ChunkDurations]) -> str:
     rows = [
-        [escape(one.jobid), f"{one.chunks:,}", span(one.median), span(one.p95), span(one.longest)] for one in durations
+        [escape(job.jobid), f"{job.chunks:,}", span(job.median), span(job.p95), span(job.longest)] for job in durations
     ]
-    return "<h2>How long a chunk takes</h2>" + _table(
-        ["Job", "chunks", "median", "95 of 100", "longest"], rows, range(1, 5)
-    )
+    return "<h2>Duration per chunk</h2>" + _table(["Job", "chunks", "median", "p95", "longest"], rows, range(1, 5))
 
 
 def _sla(slas: Sequence[SlaCheck]) -> str:
     rows = [
         [
-            escape(one.jobid),
-            f"{span(one.duration)}{' so far' if one.running else ''}",
-            span(one.limit),
-            '<span class="no">breached</span>' if one.breached else '<span class="yes">ok</span>' if one.limit else "-",
-            escape(one.rule),
+            escape(run.jobid),
+            f"{span(run.duration)}{' so far' if run.running else ''}",
+            span(run.limit),
+            '<span class="no">breached</span>' if run.breached else '<span class="yes">ok</span>' if run.limit else "-",
+            escape(run.rule),
         ]
-        for one in slas
+        for run in slas
     ]
-    return "<h2>SLA</h2><p>The newest run of each Job against its limit.</p>" + _table(
+    return "<h2>SLA</h2><p>The newest run of each Job, compared with its limit.</p>" + _table(
         ["Job", "newest run", "limit", "SLA", "rule"], rows, range(1, 3)
     )
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Iterable[int] = ()) -> str:
-    """The cells are HTML already."""
+    """Cells must be HTML already."""
     right = set(numbers)
     kind = [' class="n"' if place in right else "" for place in range(len(columns))]
     head = "".join(f"<th{kind[place]}>{escape(name)}</th>" for place, name in enumerate(columns))

@@ -1,4 +1,4 @@
-"""`odf resubmit`: the one act of recovery."""
+"""`odf resubmit`: run chunks again."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 
-from .arguments import Moment
-from .options import Act, acts, open_ledger
-from .selection import chooses, chosen, spoken
+from .connection import open_ledger
+from .options import Change, change_options
+from .parsing import Moment
+from .selection import selected, selection_options, summary
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.ledger.database import Ledger
     from opendataflow_dagster.model.ids import ChunkKey
     from opendataflow_dagster.protocol.resubmit import Resubmitted
 
+    from .connection import Ledger
+
 
 @click.command()
-@chooses
-@click.option("--failed", "all_failed", is_flag=True, help="All that failed: everywhere, or of the DataSet or Job.")
-@click.option("--failed-since", type=Moment(), help="All that failed since then: a time, or 6h.")
-@click.option("--until", type=Moment(), help="With --failed or --failed-since: what failed before.")
-@click.option("--downstream", is_flag=True, help="Also everything that was made from them.")
-@acts
+@selection_options
+@click.option("--failed", "all_failed", is_flag=True, help="All failed chunks, or those of the DataSet or Job.")
+@click.option("--failed-since", type=Moment(), help="Chunks that failed since this time, or an age such as 6h.")
+@click.option("--until", type=Moment(), help="With --failed or --failed-since: chunks that failed before this time.")
+@click.option("--downstream", is_flag=True, help="Also resubmit everything that was made from them.")
+@change_options
 def resubmit(
-    act: Act,
+    change: Change,
     datasetid: str | None,
     chunks: tuple[str, ...],
     jobid: str | None,
@@ -38,10 +40,10 @@ def resubmit(
     until: datetime | None,
     downstream: bool,
 ) -> None:
-    """Run chunks again: one, a range, or all that failed in an outage. Producers run before consumers, by themselves.
+    """Run chunks again: one, a range, or everything that failed. Producers run before consumers.
 
-    The same as setting the status RESUBMIT in SQL, with your name and reason. A running chunk's claim is revoked; a
-    chunk on hold stays.
+    Same as setting the status RESUBMIT in SQL, but records your name and reason. A running chunk loses its claim; a
+    chunk on hold is left alone.
 
     \b
     Example:
@@ -50,64 +52,57 @@ def resubmit(
       odf resubmit --failed-since "2024-01-05 02:00" --until "2024-01-05 06:00" --reason "mount was gone"
       odf resubmit --failed --job average --dry-run
     """
-    with act.ledger() as ledger:
+    from opendataflow_dagster.protocol.resubmit import resubmit as verb
+
+    with change.ledger() as ledger:
+        requested: datetime | None = None
         if all_failed or failed_since:
             if chunks or statuses or everything:
-                raise InvalidInput("--failed takes a DataSet or --job, and no chunks; name chunks without --failed")
+                raise InvalidInput("--failed and --failed-since cannot be combined with dataids, --status or --all")
             keys, requested = _failed(ledger, datasetid, jobid, failed_since, until)
+        elif until is not None:
+            raise InvalidInput("--until requires --failed or --failed-since")
         else:
-            if until is not None:
-                raise InvalidInput("--until goes with --failed or --failed-since; add one of them")
-            keys, requested = (
-                chosen(
-                    ledger, datasetid=datasetid, jobid=jobid, chunks=chunks, statuses=statuses, everything=everything
-                ),
-                None,
+            keys = selected(
+                ledger, datasetid=datasetid, jobid=jobid, chunks=chunks, statuses=statuses, everything=everything
             )
         if not keys:
-            act.report({"chunks": [], "held": [], "satisfied": []}, "Nothing failed, so there is nothing to resubmit.")
+            change.report({"chunks": [], "held": [], "satisfied": []}, "No failures; nothing to resubmit.")
             return
-        _confirm(act, keys, downstream)
-        from opendataflow_dagster.protocol.resubmit import resubmit as verb
-
+        _confirm(change, keys, downstream)
         done = verb(
-            ledger,
-            keys,
-            by=ledger.actor,
-            reason=act.reason,
-            with_downstream=downstream,
-            requested=requested,
+            ledger, keys, by=ledger.actor, reason=change.reason, with_downstream=downstream, requested=requested
         )
-    act.report({"chunks": done.chunks, "held": done.held, "satisfied": done.satisfied}, _sentence(done))
+    change.report({"chunks": done.chunks, "held": done.held, "satisfied": done.satisfied}, _sentence(done))
 
 
 def _failed(
     ledger: Ledger, datasetid: str | None, jobid: str | None, since: datetime | None, until: datetime | None
 ) -> tuple[list[ChunkKey], datetime | None]:
-    """And the moment of the last failure: who became READY after that has what is asked for."""
+    """With the time of the last failure: a chunk that became READY after it needs no resubmit."""
     from opendataflow_dagster.insight.selection import select_failed
     from opendataflow_dagster.model.ids import ChunkKey
 
-    found = select_failed(ledger, datasetid=datasetid, jobid=jobid, since=since, until=until)
-    keys = [ChunkKey(datasetid=one.datasetid, dataid=one.dataid) for one in found]
-    return keys, max((one.modified for one in found), default=None)
+    chunks = select_failed(ledger, datasetid=datasetid, jobid=jobid, since=since, until=until)
+    keys = [ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid) for chunk in chunks]
+    return keys, max((chunk.modified for chunk in chunks), default=None)
 
 
-def _confirm(act: Act, keys: list[ChunkKey], downstream: bool) -> None:
+def _confirm(change: Change, keys: list[ChunkKey], downstream: bool) -> None:
     if not downstream:
-        act.confirm(len(keys), f"resubmit {spoken(keys)}")
-    elif not act.yes and not act.dry_run:
+        change.confirm(len(keys), f"resubmit {summary(keys)}")
+    elif not change.yes and not change.dry_run:
         from opendataflow_dagster.protocol.resubmit import resubmit as verb
 
         with open_ledger(rehearsal=True) as rehearsal:
-            all_of_them = verb(rehearsal, keys, by="rehearsal", with_downstream=True).chunks
-        act.confirm(len(all_of_them), f"resubmit {spoken(all_of_them)}")
+            affected = verb(rehearsal, keys, by="rehearsal", with_downstream=True).chunks
+        change.confirm(len(affected), f"resubmit {summary(affected)}")
 
 
-def _sentence(done: Resubmitted) -> str:
-    parts = [f"Resubmitted {spoken(done.chunks)}." if done.chunks else "Nothing was to be resubmitted."]
-    if done.held:
-        parts.append(f"On hold, and left so: {spoken(done.held)}; unhold first.")
-    if done.satisfied:
-        parts.append(f"RESUBMIT already, or READY since: {spoken(done.satisfied)}.")
+def _sentence(resubmitted: Resubmitted) -> str:
+    parts = [f"Resubmitted {summary(resubmitted.chunks)}." if resubmitted.chunks else "Nothing to resubmit."]
+    if resubmitted.held:
+        parts.append(f"Left on hold: {summary(resubmitted.held)}; run odf unhold first.")
+    if resubmitted.satisfied:
+        parts.append(f"Already RESUBMIT or READY since: {summary(resubmitted.satisfied)}.")
     return " ".join(parts)

@@ -1,28 +1,26 @@
-"""`odf runs` and `odf history`: what ran, and what happened."""
+"""`odf runs` and `odf delete-run`: the runs of Jobs."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import click
 
-from opendataflow_dagster.model.errors import InvalidInput
-
 from . import output
-from .arguments import Moment, job_option, optional_dataset, optional_job
-from .options import as_json, open_ledger
+from .arguments import job_argument, optional_job
+from .connection import open_ledger
+from .options import Change, change_options, json_option
+from .selection import summary
 
-_OUTCOMES = {"ENDED": "green", "FAILED": "red", None: "blue"}
+_STYLES = {"ENDED": "green", "FAILED": "red", None: "blue"}
 
 
 @click.command()
 @optional_job
-@click.option("--running", is_flag=True, help="Only those that run.")
-@click.option("--failed", is_flag=True, help="Only those that failed.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(min=1), help="How many, the newest first.")
-@as_json
+@click.option("--running", is_flag=True, help="Only runs in progress.")
+@click.option("--failed", is_flag=True, help="Only failed runs.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(min=1), help="Maximum number of runs.")
+@json_option
 def runs(jobid: str | None, running: bool, failed: bool, limit: int, json_wanted: bool) -> None:
-    """The runs of all Jobs, or of one: who, when, how long, with which outcome.
+    """List the runs of all Jobs, or of one, newest first.
 
     \b
     Example:
@@ -30,102 +28,48 @@ def runs(jobid: str | None, running: bool, failed: bool, limit: int, json_wanted
       odf runs average --failed
       odf runs --running --json
     """
-    from opendataflow_dagster.insight.runs import find_runs as look
+    from opendataflow_dagster.insight.runs import find_runs as insight
 
     with open_ledger() as ledger:
-        found = look(ledger, jobid=jobid, running=running, failed=failed, count=limit)
+        listed = insight(ledger, jobid=jobid, running=running, failed=failed, count=limit)
     if json_wanted:
-        output.print_json({"runs": found})
-        return
-    if not found:
-        output.say("No runs like that.")
-        return
-    output.table(
-        ["run", "job", "outcome", "started", "took", "by", "called there", "holds"],
-        [
+        output.print_json({"runs": listed})
+    elif not listed:
+        output.say("No matching runs.")
+    else:
+        output.table(
+            ["run", "job", "outcome", "started", "duration", "runner", "external id", "chunks held"],
             [
-                str(one.run_id),
-                one.jobid,
-                (one.outcome or "RUNNING", _OUTCOMES[one.outcome]),
-                output.moment(one.started),
-                output.span(one.duration),
-                one.runner,
-                one.external_id or "",
-                str(one.holds or ""),
-            ]
-            for one in found
-        ],
-        right=["run", "holds"],
-    )
+                [
+                    str(run.run_id),
+                    run.jobid,
+                    (run.outcome or "RUNNING", _STYLES[run.outcome]),
+                    output.moment(run.started),
+                    output.span(run.duration),
+                    run.runner,
+                    run.external_id or "",
+                    str(run.holds or ""),
+                ]
+                for run in listed
+            ],
+            right=["run", "chunks held"],
+        )
 
 
-@click.command()
-@optional_dataset
-@click.argument("dataid", required=False)
-@job_option
-@click.option("--since", type=Moment(), help="Default: the last day. A time, or 3h.")
-@click.option("--by", metavar="NAME", help="Only what this person or program did.")
-@click.option("--status", "statuses", multiple=True, metavar="WORD", help="Only changes to this status.")
-@click.option("--reads", is_flag=True, help="Also who read which chunk (IN rows).")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(min=1), help="How many, the newest first.")
-@as_json
-def history(
-    datasetid: str | None,
-    dataid: str | None,
-    jobid: str | None,
-    since: datetime | None,
-    by: str | None,
-    statuses: tuple[str, ...],
-    reads: bool,
-    limit: int,
-    json_wanted: bool,
-) -> None:
-    """What happened, the newest first: every change of a status, by whom, and why.
+@click.command("delete-run")
+@job_argument
+@click.argument("dataid")
+@change_options
+def delete_run(change: Change, jobid: str, dataid: str) -> None:
+    """Delete the status rows of a Job for a dataid, as if it had never run. Versions and history are kept.
 
     \b
     Example:
-      odf history
-      odf history delays 2024-01-03
-      odf history --by ada --since 2d
-      odf history --status FAILED --json
+      odf delete-run average 2024-01-03 --reason "wrong date"
     """
-    from opendataflow_dagster.insight.history import chunk_history, recent_events
-    from opendataflow_dagster.model.ids import ChunkKey, data_id, dataset_id
+    from opendataflow_dagster.protocol.job_run import delete_run as verb
 
-    with open_ledger() as ledger:
-        if datasetid is not None and dataid is not None:
-            if jobid or since or by or statuses:
-                raise InvalidInput("the history of one chunk is shown whole; leave --job, --since, --by, --status out")
-            key = ChunkKey(datasetid=dataset_id(datasetid), dataid=data_id(dataid))
-            found = chunk_history(ledger, key, with_reads=reads)[:limit]
-        else:
-            found = recent_events(
-                ledger,
-                since=since or datetime.now(UTC) - timedelta(days=1),
-                datasetid=datasetid,
-                jobid=jobid,
-                by=by,
-                statuses=[word.upper() for word in statuses],
-                with_reads=reads,
-                count=limit,
-            )
-    if json_wanted:
-        output.print_json({"events": found})
-        return
-    if not found:
-        output.say("Nothing happened like that; look further back with --since.")
-        return
-    output.table(
-        ["at", "chunk", "job", "change", "by", "reason"],
-        [
-            [
-                output.moment(one.at),
-                f"{one.datasetid}/{one.dataid}",
-                one.jobid,
-                f"{'reads: ' if one.locktype == 'IN' else ''}{one.old_status or '-'} -> {one.new_status or 'gone'}",
-                one.actor or one.login,
-                one.reason or "",
-            ]
-            for one in found
-        ],
-    )
+    with change.ledger() as ledger:
+        deleted = verb(ledger, jobid, dataid, by=ledger.actor, reason=change.reason)
+    sentence = f"Deleted {summary(deleted)}." if deleted else f"No change: job {jobid} has no rows for {dataid}."
+    change.report({"chunks": deleted}, sentence)

@@ -1,16 +1,17 @@
-"""`odf schema`: the ledger's tables."""
+"""`odf schema`: the tables of the ledger."""
 
 from __future__ import annotations
 
 import click
 
-from .options import answer, as_json, open_ledger
-from .output import print_json
+from .connection import open_ledger
+from .options import exit_with_answer, json_option
+from .output import print_json, print_result
 
 
 @click.group()
 def schema() -> None:
-    """The ledger's schema `dataflow`: install it, verify it, or print it.
+    """Manage the database schema `dataflow` of the ledger.
 
     \b
     Example:
@@ -20,10 +21,10 @@ def schema() -> None:
 
 
 @schema.command()
-@click.option("--dry-run", is_flag=True, help="Say what would be applied, and change nothing.")
-@as_json
+@click.option("--dry-run", is_flag=True, help="Show what would be applied; change nothing.")
+@json_option
 def install(dry_run: bool, json_wanted: bool) -> None:
-    """Install or upgrade; nothing happens when all is there. Any number of processes may do it at once.
+    """Install or upgrade the schema. Does nothing if it is up to date; safe to run concurrently.
 
     \b
     Example:
@@ -34,20 +35,15 @@ def install(dry_run: bool, json_wanted: bool) -> None:
 
     with open_ledger(rehearsal=dry_run) as ledger:
         applied = ledger_schema.install(ledger)
-    if json_wanted:
-        print_json({"dry_run": dry_run, "applied": applied})
-    else:
-        click.echo(
-            f"{'Would apply' if dry_run else 'Applied'} {', '.join(applied)}."
-            if applied
-            else "The schema is up to date."
-        )
+    verb = "Would apply" if dry_run else "Applied"
+    text = f"{verb} {', '.join(applied)}." if applied else "The schema is up to date."
+    print_result(json_wanted, {"dry_run": dry_run, "applied": applied}, text)
 
 
 @schema.command()
-@as_json
+@json_option
 def verify(json_wanted: bool) -> None:
-    """Compare the database with this version; exit with 1 when they differ. Changes nothing.
+    """Compare the database with this version of odf. Exits with 1 if they differ; changes nothing.
 
     \b
     Example:
@@ -62,22 +58,22 @@ def verify(json_wanted: bool) -> None:
     if json_wanted:
         print_json({"ok": report.ok, **asdict(report)})
     else:
-        for what, names, step in (
-            ("missing", report.missing, "run `odf schema install`"),
-            ("other than in this version", report.changed, "install the version that made this database"),
-            ("unknown to this version", report.unknown, "install the newer version"),
-            ("missing roles", report.missing_roles, "let an administrator run `odf schema sql | psql`"),
+        for problem, names, step in (
+            ("missing", report.missing, "run: odf schema install"),
+            ("different from this version", report.changed, "use the version of odf that created this database"),
+            ("unknown to this version", report.unknown, "upgrade odf"),
+            ("missing roles", report.missing_roles, "ask an administrator to run: odf schema sql | psql"),
         ):
             if names:
-                click.echo(f"{what}: {', '.join(names)}; {step}")
+                click.echo(f"{problem}: {', '.join(names)}; {step}")
         if report.ok:
-            click.echo(f"The schema is whole ({len(report.applied)} migrations).")
-    answer(report.ok)
+            click.echo(f"The schema is complete ({len(report.applied)} migrations).")
+    exit_with_answer(report.ok)
 
 
 @schema.command()
 def sql() -> None:
-    """Print the whole schema as SQL, without a database.
+    """Print the schema as SQL. Needs no database.
 
     \b
     Example:

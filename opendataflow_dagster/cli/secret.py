@@ -1,4 +1,4 @@
-"""`odf secret`: passwords of DataSets. They come from stdin or a prompt, never from an argument."""
+"""`odf secret`: passwords of DataSets, read from stdin or a prompt, never from an argument."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput
 
 from .arguments import dataset_argument
-from .options import Act, acts, answer, as_json, open_ledger
-from .output import print_json, say, table
+from .connection import open_ledger
+from .options import Change, change_options, exit_with_answer, json_option
+from .output import counted, print_json, print_result, say, table
 
-_upstream = click.option("--upstream", is_flag=True, help="In upstream's format, for its own clients; weaker.")
+_upstream = click.option("--upstream", is_flag=True, help="Use upstream's weaker format, for upstream clients.")
 
 
 @click.group()
 def secret() -> None:
-    """The passwords that DataSets have in the ledger, encrypted with a passphrase that it never sees.
+    """Manage passwords of DataSets. The ledger stores them encrypted and never sees the passphrase.
 
-    The passphrase comes from ODF_PASSPHRASE (or upstream's PASSKEY), ODF_PASSPHRASE_FILE (a file of mode 0600) or
+    The passphrase comes from ODF_PASSPHRASE (or upstream's PASSKEY), ODF_PASSPHRASE_FILE (file mode 0600) or
     ODF_PASSPHRASE_COMMAND.
 
     \b
@@ -32,9 +33,9 @@ def secret() -> None:
 @secret.command(name="set")
 @dataset_argument
 @_upstream
-@acts
-def set_(act: Act, datasetid: str, upstream: bool) -> None:
-    """Store the password of a DataSet; it is read from stdin, or asked for.
+@change_options
+def set_(change: Change, datasetid: str, upstream: bool) -> None:
+    """Store the password of a DataSet, read from stdin or a prompt.
 
     \b
     Example:
@@ -45,17 +46,19 @@ def set_(act: Act, datasetid: str, upstream: bool) -> None:
     from opendataflow_dagster.secrets.passphrase import passphrase
 
     phrase = passphrase()
-    with act.ledger() as ledger:
-        verbs.set_secret(ledger, datasetid, _read(), phrase, as_upstream=upstream, by=ledger.actor, reason=act.reason)
-    act.report({"datasetid": datasetid}, f"the password of {datasetid} is stored")
+    with change.ledger() as ledger:
+        verbs.set_secret(
+            ledger, datasetid, _read(), phrase, as_upstream=upstream, by=ledger.actor, reason=change.reason
+        )
+    change.report({"datasetid": datasetid}, f"Stored the password of DataSet {datasetid}.")
 
 
 @secret.command()
 @click.argument("datasetid", metavar="[DATASET]", required=False)
 @_upstream
-@as_json
+@json_option
 def encrypt(datasetid: str | None, upstream: bool, json_wanted: bool) -> None:
-    """Encrypt a password for a DataSet and print what may be stored; nothing is changed.
+    """Encrypt a password for a DataSet and print the ciphertext. Stores nothing.
 
     \b
     Example:
@@ -70,23 +73,20 @@ def encrypt(datasetid: str | None, upstream: bool, json_wanted: bool) -> None:
     if datasetid is not None:
         dataset_id(datasetid)
     if upstream:
-        made = cipher.encrypt_as_upstream(phrase, _read())
+        ciphertext = cipher.encrypt_as_upstream(phrase, _read())
     elif datasetid is None:
-        raise InvalidInput("a secret belongs to a DataSet; name it, or say --upstream")
+        raise InvalidInput("missing DATASET: a secret is bound to its DataSet; pass one, or use --upstream")
     else:
-        made = cipher.encrypt(phrase, _read(), datasetid)
-    if json_wanted:
-        print_json({"datasetid": datasetid, "encrypted": made})
-    else:
-        click.echo(made)
+        ciphertext = cipher.encrypt(phrase, _read(), datasetid)
+    print_result(json_wanted, {"datasetid": datasetid, "encrypted": ciphertext}, ciphertext)
 
 
 @secret.command()
 @click.argument("datasetid", metavar="[DATASET]", required=False)
-@click.option("--ciphertext", metavar="TEXT", help="This one, instead of the one in the ledger.")
-@as_json
+@click.option("--ciphertext", metavar="TEXT", help="Decrypt this text instead of the stored password.")
+@json_option
 def decrypt(datasetid: str | None, ciphertext: str | None, json_wanted: bool) -> None:
-    """Print the password of a DataSet in clear.
+    """Print the password of a DataSet in clear text.
 
     \b
     Example:
@@ -101,23 +101,22 @@ def decrypt(datasetid: str | None, ciphertext: str | None, json_wanted: bool) ->
     phrase = passphrase()
     if ciphertext is None:
         if datasetid is None:
-            raise InvalidInput("name the DataSet whose password you want, or give a --ciphertext")
+            raise InvalidInput("missing DATASET: pass one, or use --ciphertext")
         with open_ledger() as ledger:
             ciphertext = stored_ciphertext(ledger, datasetid)
     clear = cipher.decrypt(phrase, ciphertext, None if datasetid is None else dataset_id(datasetid))
-    if json_wanted:
-        print_json({"datasetid": datasetid, "password": clear})
-    else:
-        click.echo(clear)
+    print_result(json_wanted, {"datasetid": datasetid, "password": clear}, clear)
 
 
 @secret.command()
-@click.option("--upgrade", is_flag=True, help="Also turn upstream's format into ours, which its clients cannot read.")
-@acts
-def rotate(act: Act, upgrade: bool) -> None:
-    """Encrypt every stored password with a new passphrase, all or nothing.
+@click.option(
+    "--upgrade", is_flag=True, help="Also convert upstream's format to ours, which upstream clients cannot read."
+)
+@change_options
+def rotate(change: Change, upgrade: bool) -> None:
+    """Re-encrypt all stored passwords with a new passphrase, in one transaction.
 
-    The new one comes from ODF_NEW_PASSPHRASE, ODF_NEW_PASSPHRASE_FILE, ODF_NEW_PASSPHRASE_COMMAND or a prompt.
+    The new passphrase comes from ODF_NEW_PASSPHRASE, ODF_NEW_PASSPHRASE_FILE, ODF_NEW_PASSPHRASE_COMMAND or a prompt.
 
     \b
     Example:
@@ -129,22 +128,22 @@ def rotate(act: Act, upgrade: bool) -> None:
     from opendataflow_dagster.secrets import passphrase as passphrases
 
     old = passphrases.passphrase()
-    new = passphrases.find(passphrases.NEW_VARIABLE) or _ask("New passphrase", passphrases.NEW_VARIABLE)
-    with act.ledger() as ledger:
+    new = passphrases.find(passphrases.NEW_VARIABLE) or _prompt("New passphrase", passphrases.NEW_VARIABLE)
+    with change.ledger() as ledger:
         stored = count_secrets(ledger)
-        act.confirm(stored, f"encrypt {stored:,} passwords anew")
-        done = verbs.rotate(ledger, old, new, upgrade=upgrade, by=ledger.actor, reason=act.reason)
-    act.report(
-        {"rotated": done},
-        f"{len(done)} passwords are encrypted with the new passphrase; give it to everyone who runs scripts, "
-        f"and encrypt that of dataflow.properties anew if you have one",
+        change.confirm(stored, f"re-encrypt {stored:,} passwords")
+        rotated = verbs.rotate(ledger, old, new, upgrade=upgrade, by=ledger.actor, reason=change.reason)
+    change.report(
+        {"rotated": rotated},
+        f"Re-encrypted {counted(len(rotated), 'password')}. Now give the new passphrase to everyone who runs scripts, "
+        f"and re-encrypt the password in dataflow.properties if you use one.",
     )
 
 
 @secret.command()
-@as_json
+@json_option
 def verify(json_wanted: bool) -> None:
-    """Try the passphrase on every stored password; exit with 1 if one cannot be read. None is shown.
+    """Check that the passphrase decrypts every stored password. Exits with 1 if not; shows none.
 
     \b
     Example:
@@ -155,37 +154,38 @@ def verify(json_wanted: bool) -> None:
 
     phrase = passphrase()
     with open_ledger() as ledger:
-        found = verify_secrets(ledger, phrase)
+        checked = verify_secrets(ledger, phrase)
+    all_readable = all(secret.readable for secret in checked)
     if json_wanted:
-        print_json({"ok": all(one.readable for one in found), "secrets": found})
-    elif found:
+        print_json({"ok": all_readable, "secrets": checked})
+    elif checked:
         table(
-            ("DataSet", "format", "passphrase"),
-            [(one.datasetid, one.format, "fits" if one.readable else ("DOES NOT FIT", "red")) for one in found],
+            ("DataSet", "format", "readable"),
+            [(secret.datasetid, secret.format, "yes" if secret.readable else ("NO", "red")) for secret in checked],
         )
     else:
         say("No DataSet has a stored password.")
-    answer(all(one.readable for one in found))
+    exit_with_answer(all_readable)
 
 
 def _read() -> str:
-    """From a pipe all of it but one line end; from a person, twice."""
+    """Everything but a final newline from a pipe; a confirmed prompt on a terminal."""
     if sys.stdin.isatty():
-        return _ask("Password", "stdin")
+        return _prompt("Password", "stdin")
     try:
         text = sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        raise InvalidInput("the password is no UTF-8 text; give it as that") from None
+        raise InvalidInput("the password on stdin is not valid UTF-8; convert it") from None
     if not text:
-        # What was to give it has failed, most likely: `vault ... | odf secret set` goes on with nothing.
-        raise InvalidInput("there is no password on stdin; look at what should have given it")
+        # Most likely the command before the pipe failed: `vault ... | odf secret set`.
+        raise InvalidInput("no password on stdin; check the command that should print it")
     if "\0" in text:
-        raise InvalidInput("the password holds a NUL character, which no script could be given; remove it")
+        raise InvalidInput("the password contains a NUL character, which cannot be passed to a script; remove it")
     return text
 
 
-def _ask(what: str, otherwise: str) -> str:
+def _prompt(label: str, alternative: str) -> str:
     if not sys.stdin.isatty():
-        raise InvalidInput(f"there is nobody to ask for the {what.lower()}; give it by {otherwise}")
-    said: str = click.prompt(what, hide_input=True, confirmation_prompt=True, err=True)
-    return said
+        raise InvalidInput(f"cannot prompt for the {label.lower()} without a terminal; pass it in {alternative}")
+    typed: str = click.prompt(label, hide_input=True, confirmation_prompt=True, err=True)
+    return typed

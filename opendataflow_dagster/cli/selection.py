@@ -1,37 +1,36 @@
-"""Which chunks a command shall change, and what it says about them afterwards."""
+"""Which chunks a command changes, and how it reports them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 
-from .arguments import job_option, optional_dataset, some_chunks
+from .arguments import chunks_argument, job_option, optional_dataset
+from .options import combined
+from .output import listed
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.ledger.database import Ledger
     from opendataflow_dagster.model.ids import ChunkKey
 
-_R = TypeVar("_R")
+    from .connection import Ledger
+    from .options import Change
+
+#: For a command on chunks of a DataSet or Job: by name, range or status, or all.
+selection_options = combined(
+    optional_dataset,
+    chunks_argument,
+    job_option,
+    click.option("--status", "statuses", multiple=True, metavar="STATUS", help="Only chunks with this status."),
+    click.option("--all", "everything", is_flag=True, help="All chunks of the DataSet or Job."),
+)
 
 
-def chooses(function: Callable[..., _R]) -> Callable[..., _R]:
-    """The command works on chosen chunks: of a DataSet or of a Job, by name, range or status, or all."""
-    for decorate in (
-        click.option("--all", "everything", is_flag=True, help="All chunks of the DataSet or Job."),
-        click.option("--status", "statuses", multiple=True, metavar="WORD", help="Only with this status."),
-        job_option,
-        some_chunks,
-        optional_dataset,
-    ):
-        function = decorate(function)
-    return function
-
-
-def chosen(
+def selected(
     ledger: Ledger,
     *,
     datasetid: str | None,
@@ -40,33 +39,39 @@ def chosen(
     statuses: Sequence[str],
     everything: bool,
 ) -> list[ChunkKey]:
-    """With --job the first word is a dataid, too."""
+    """With --job, the first argument is a dataid, too."""
     from opendataflow_dagster.insight.selection import Selection, select_keys
 
     if jobid is not None and datasetid is not None:
         chunks, datasetid = (datasetid, *chunks), None
     if datasetid is None and jobid is None:
-        raise InvalidInput("name a DataSet and its chunks, or a Job with --job")
+        raise InvalidInput("no chunks selected: name a DataSet and its chunks, or a Job with --job")
     wanted = Selection(
-        datasetid=datasetid,
-        jobid=jobid,
-        words=chunks,
-        statuses=[word.upper() for word in statuses] or None,
+        datasetid=datasetid, jobid=jobid, words=chunks, statuses=[status.upper() for status in statuses] or None
     )
     if not chunks and not wanted.filters and not everything:
-        raise InvalidInput(f"say which chunks of {datasetid or jobid}: name them, give a range A..B, or say --all")
+        raise InvalidInput(f"{datasetid or jobid}: no chunks selected; pass dataids, a range A..B, --status or --all")
     return select_keys(ledger, wanted)
 
 
-def spoken(keys: Sequence[ChunkKey]) -> str:
-    """`3 chunks (delays/2024-01-09, ...)`; many are counted by DataSet."""
+def change_selected(
+    change: Change, verb: Callable[..., list[ChunkKey]], past: str, unchanged: str, selection: dict[str, Any]
+) -> None:
+    """Confirm, apply the verb to the selected chunks, and report; `unchanged` completes "No change: X ..."."""
+    with change.ledger() as ledger:
+        keys = selected(ledger, **selection)
+        change.confirm(len(keys), f"{verb.__name__} {summary(keys)}")
+        changed = verb(ledger, keys, by=ledger.actor, reason=change.reason)
+    sentence = f"{past} {summary(changed)}." if changed else f"No change: {summary(keys)} {unchanged}."
+    change.report({"chunks": changed}, sentence)
+
+
+def summary(keys: Sequence[ChunkKey]) -> str:
+    """`3 chunks (delays/2024-01-09, ...)`; more than five are counted by DataSet."""
     if len(keys) == 1:
         return str(keys[0])
     if len(keys) <= 5:
-        return f"{len(keys)} chunks ({', '.join(str(one) for one in keys)})"
-    by_dataset: dict[str, list[str]] = {}
-    for one in keys:
-        by_dataset.setdefault(one.datasetid, []).append(one.dataid)
-    parts = [f"{name}: {len(dataids):,}" for name, dataids in by_dataset.items()]
-    more = f", and {len(parts) - 5} more DataSets" if len(parts) > 5 else ""
-    return f"{len(keys):,} chunks ({', '.join(parts[:5])}{more})"
+        return f"{len(keys)} chunks ({', '.join(map(str, keys))})"
+    counts = Counter(key.datasetid for key in keys)
+    by_dataset = listed([f"{datasetid}: {count:,}" for datasetid, count in counts.items()], 5, noun="DataSets")
+    return f"{len(keys):,} chunks ({by_dataset})"

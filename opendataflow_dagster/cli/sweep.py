@@ -1,4 +1,4 @@
-"""`odf sweep`: remove the files that nobody needs any more."""
+"""`odf sweep`: remove files of old versions and failed attempts."""
 
 from __future__ import annotations
 
@@ -7,26 +7,31 @@ from datetime import timedelta
 import click
 
 from . import output
-from .arguments import Number
-from .options import Act, acts
+from .arguments import dataset_argument
+from .options import Change, change_options
+from .parsing import Number
 
-# Three centuries; Postgres and Python can still reckon with that.
+# About three centuries: within the range of dates of Postgres and Python.
 _DAYS = Number(max=100_000)
 
 
 @click.command()
-@click.argument("datasetid", metavar="DATASET")
+@dataset_argument
 @click.option(
-    "--keep-versions", type=click.IntRange(max=1_000_000), metavar="N", help="The newest N versions of each chunk stay."
+    "--keep-versions", type=click.IntRange(max=1_000_000), metavar="N", help="Keep the newest N versions of each chunk."
 )
-@click.option("--keep-days", type=_DAYS, metavar="DAYS", help="What was current within so many days stays.")
-@click.option("--failed-days", type=_DAYS, default=7.0, show_default=True, metavar="DAYS", help="Failed attempts stay.")
-@acts
-def sweep(act: Act, datasetid: str, keep_versions: int | None, keep_days: float | None, failed_days: float) -> None:
-    """Remove the files of old versions, and of attempts that did not become one.
+@click.option("--keep-days", type=_DAYS, metavar="DAYS", help="Keep versions that were current within this many days.")
+@click.option(
+    "--failed-days", type=_DAYS, default=7.0, show_default=True, metavar="DAYS", help="Keep failed attempts this long."
+)
+@change_options
+def sweep(
+    change: Change, datasetid: str, keep_versions: int | None, keep_days: float | None, failed_days: float
+) -> None:
+    """Remove the files of old versions and failed attempts.
 
-    Without --keep-versions and --keep-days every version stays. The current version, what a running chunk reads, and
-    folders that this ledger does not know stay in any case. Their manifests and history stay for ever.
+    Without --keep-versions or --keep-days, all versions are kept. Current versions, versions that a running chunk
+    reads, and folders that the ledger does not know are always kept. Manifests and history are kept permanently.
 
     \b
     Example:
@@ -41,10 +46,10 @@ def sweep(act: Act, datasetid: str, keep_versions: int | None, keep_days: float 
         time=None if keep_days is None else timedelta(days=keep_days),
         failed=timedelta(days=failed_days),
     )
-    with act.ledger() as ledger:
-        if not act.yes and not act.dry_run:
-            would = verb(ledger, datasetid, retention, by=ledger.actor, dry_run=True)
-            folders = len(would.versions) + len(would.orphans)
-            act.confirm(folders, f"remove the files of {folders:,} folders of {datasetid}")
-        done = verb(ledger, datasetid, retention, by=ledger.actor, dry_run=act.dry_run)
-    act.report(output.jsonable(done), str(done))
+    with change.ledger() as ledger:
+        if not change.yes and not change.dry_run:
+            preview = verb(ledger, datasetid, retention, by=ledger.actor, dry_run=True)
+            folders = len(preview.versions) + len(preview.orphans)
+            change.confirm(folders, f"remove {folders:,} folders of {datasetid}")
+        swept = verb(ledger, datasetid, retention, by=ledger.actor, dry_run=change.dry_run)
+    change.report(output.jsonable(swept), str(swept))

@@ -1,25 +1,20 @@
-"""`odf table`: the table of a DataSet for readers outside, in the catalog of Spark."""
+"""`odf table`: Spark catalog tables for readers outside this system."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-
 import click
 
-from opendataflow_dagster.model.errors import UnknownName
-from opendataflow_dagster.model.ids import dataset_id
+from opendataflow_dagster.model.errors import OpenDataFlowError
 
-from . import output
-from .options import as_json, open_ledger
+from . import output, transfer
+from .arguments import dataset_argument
+from .child_process import run_module
+from .options import json_option
 
 
 @click.group()
 def table() -> None:
-    """The table of a DataSet for readers outside, in the catalog of Spark.
+    """Manage Spark catalog tables, which let other tools read DataSets.
 
     \b
     Example:
@@ -28,35 +23,23 @@ def table() -> None:
 
 
 @table.command()
-@click.argument("datasetid", metavar="DATASET")
-@as_json
+@dataset_argument
+@json_option
 def refresh(datasetid: str, json_wanted: bool) -> None:
-    """Make the table anew from the current versions of all chunks. The ledger and the files stay as they are.
+    """Rebuild the table of a DataSet from the current versions of all chunks. Ledger and files do not change.
 
-    A DataSet that is declared with table=True has its table kept by the runs that publish. This is for the first time,
-    after a rollback, and whenever the catalog was lost. Spark is started with the settings of ODF_SPARK_*.
+    Runs keep the table of a DataSet declared with table=True up to date. Use this command to create the table, after a
+    rollback, or when the catalog was lost. Spark starts with the settings in ODF_SPARK_*.
 
     \b
     Example:
       odf table refresh delays
       odf table refresh delays --json
     """
-    from opendataflow_dagster.ledger.chunks import producer_of
-
-    with open_ledger() as ledger, ledger.statement() as statement:
-        is_known, _ = producer_of(statement, dataset_id(datasetid))
-    if not is_known:
-        raise UnknownName(f"DataSet {datasetid} is not registered; see which are: odf dataset list")
-    with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder) / "table.json"
-        command = [sys.executable, "-m", "opendataflow_dagster.engine.catalog_table", datasetid, str(result)]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-        if done.returncode != 0:
-            # Spark says a lot before the one sentence.
-            click.echo(output.printable((done.stderr.strip().splitlines() or ["Spark ended"])[-1]), err=True)
-            click.get_current_context().exit(done.returncode if done.returncode > 0 else 128)
-        made = json.loads(result.read_text(encoding="utf-8"))
-    if json_wanted:
-        output.print_json(made)
-    else:
-        output.say(f"The table {made['table']} reads {output.counted(made['chunks'], 'chunk')}.")
+    transfer.look_up(datasets=[datasetid], jobs=[])
+    child = run_module("engine.catalog_table", datasetid)
+    if child.exit_code != 0:
+        click.echo(child.message, err=True)
+        click.get_current_context().exit(child.exit_code if child.exit_code > 0 else OpenDataFlowError.exit_code)
+    chunks = output.counted(child.value["chunks"], "chunk")
+    output.print_result(json_wanted, child.value, f"Table {child.value['table']} now reads {chunks}.")

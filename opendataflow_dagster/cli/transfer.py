@@ -1,4 +1,4 @@
-"""What DataSets and Jobs have in common: export and import as one document, and who changed them."""
+"""What `odf dataset` and `odf job` share: look up, export, import, and the changes of a definition."""
 
 from __future__ import annotations
 
@@ -10,62 +10,37 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput
 
 from . import output
-from .options import Act, open_ledger
+from .connection import open_ledger
+from .options import Change, change_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opendataflow_dagster.insight.history import DefinitionChange
-    from opendataflow_dagster.ledger.database import Ledger
     from opendataflow_dagster.model.registry import Registry
     from opendataflow_dagster.protocol.transfer import RegistryChanges
 
-document_argument = click.argument("document", metavar="FILE|-", type=click.File("r", encoding="utf-8"))
+    from .connection import Ledger
 
 
-def write(known: Registry) -> None:
-    from opendataflow_dagster.model.registry_json import registry_to_json
+@click.command("import")
+@click.argument("document", metavar="FILE|-", type=click.File("r", encoding="utf-8"))
+@change_options
+def import_(change: Change, document: IO[str]) -> None:
+    """Register the DataSets and Jobs of an export, in one transaction. Importing again changes nothing.
 
-    output.print_json(registry_to_json(known))
-
-
-def take_in(act: Act, document: IO[str]) -> None:
+    \b
+    Example:
+      odf dataset import datasets.json --dry-run
+      ssh other odf job export | odf job import -
+    """
     from opendataflow_dagster.model.registry_json import registry_from_json
 
     try:
         read = json.load(document)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{document.name} is no JSON ({error}); make it with: odf job export") from None
-    put_in(act, registry_from_json(read))
-
-
-def put_in(act: Act, wanted: Registry) -> None:
-    from opendataflow_dagster.protocol.transfer import import_registry
-
-    with act.ledger() as ledger:
-        confirm(act, ledger, wanted)
-        done = import_registry(ledger, wanted)
-    act.report(output.jsonable(done), sentence(done))
-
-
-def confirm(act: Act, ledger: Ledger, wanted: Registry) -> None:
-    """What many are, new or changed, needs a yes."""
-    from opendataflow_dagster.protocol.transfer import export_registry, preview_import
-
-    foreseen = preview_import(export_registry(ledger), wanted)
-    new, changed = len(foreseen.new), len(foreseen.changed)
-    act.confirm(new + changed, f"register {new:,} new and {changed:,} changed DataSets and Jobs")
-
-
-def sentence(done: RegistryChanges) -> str:
-    parts = [
-        f"{words}: {', '.join(names[:10])}{f' and {len(names) - 10} more' if len(names) > 10 else ''}"
-        for words, names in (("New", done.new), ("Changed", done.changed))
-        if names
-    ]
-    if done.unchanged:
-        parts.append(f"{len(done.unchanged)} as before")
-    return f"{'; '.join(parts)}." if parts else "There was nothing in it."
+        raise InvalidInput(f"{document.name} is not valid JSON ({error}); create it with: odf job export") from None
+    register(change, registry_from_json(read))
 
 
 def look_up(*, datasets: list[str] | None = None, jobs: list[str] | None = None) -> Registry:
@@ -75,10 +50,44 @@ def look_up(*, datasets: list[str] | None = None, jobs: list[str] | None = None)
         return export_registry(ledger, datasets=datasets, jobs=jobs)
 
 
-def show_changes(found: Sequence[DefinitionChange]) -> None:
-    if found:
-        output.heading("\nWho changed it")
+def export_definitions(definitions: Registry) -> None:
+    from opendataflow_dagster.model.registry_json import registry_to_json
+
+    output.print_json(registry_to_json(definitions))
+
+
+def register(change: Change, definitions: Registry) -> None:
+    from opendataflow_dagster.protocol.transfer import import_registry
+
+    with change.ledger() as ledger:
+        confirm(change, ledger, definitions)
+        imported = import_registry(ledger, definitions)
+    change.report(output.jsonable(imported), sentence(imported))
+
+
+def confirm(change: Change, ledger: Ledger, definitions: Registry) -> None:
+    from opendataflow_dagster.protocol.transfer import export_registry, preview_import
+
+    preview = preview_import(export_registry(ledger), definitions)
+    new, changed = len(preview.new), len(preview.changed)
+    change.confirm(new + changed, f"register {new:,} new and {changed:,} changed DataSets and Jobs")
+
+
+def sentence(imported: RegistryChanges) -> str:
+    parts = [
+        f"{verb}: {output.listed(names, 10)}"
+        for verb, names in (("Added", imported.new), ("Changed", imported.changed))
+        if names
+    ]
+    if imported.unchanged:
+        parts.append(f"{len(imported.unchanged)} unchanged")
+    return f"{'; '.join(parts)}." if parts else "No definitions to import."
+
+
+def print_changes(changes: Sequence[DefinitionChange]) -> None:
+    if changes:
+        output.heading("\nChanges")
         output.table(
             ["at", "by", "what", "reason"],
-            [[output.moment(one.at), one.by, ", ".join(one.what), one.reason or ""] for one in found],
+            [[output.moment(change.at), change.by, ", ".join(change.what), change.reason or ""] for change in changes],
         )

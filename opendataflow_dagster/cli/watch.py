@@ -1,4 +1,4 @@
-"""`odf watch`: the same, live."""
+"""`odf watch`: the status or the changes, live."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from typing import TYPE_CHECKING
 import click
 
 from . import output
-from .arguments import Number
-from .options import as_json, open_ledger
+from .connection import open_ledger
+from .history import transition
+from .options import json_option
+from .parsing import Number
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.ledger.chunks import Event
-    from opendataflow_dagster.ledger.database import Ledger
+    from opendataflow_dagster.insight.history import Event
 
-#: So long a transaction may be open, and its changes are still seen.
+    from .connection import Ledger
+
+#: A transaction that stays open no longer than this does not hide its changes from us.
 _GRACE = timedelta(minutes=1)
 _ALL = 2**31 - 1
 
 
 @click.command()
-@click.option("--every", "seconds", default=2.0, show_default=True, type=Number(min=0.1, max=86_400), help="Seconds.")
-@click.option("--looks", type=click.IntRange(min=1), help="End after so many looks. Default: until Ctrl-C.")
-@as_json
+@click.option(
+    "--every", "seconds", default=2.0, show_default=True, type=Number(min=0.1, max=86_400), help="Interval in seconds."
+)
+@click.option("--looks", type=click.IntRange(min=1), help="Stop after this many updates. Default: run until Ctrl-C.")
+@json_option
 def watch(seconds: float, looks: int | None, json_wanted: bool) -> None:
-    """Look again and again: on a terminal the status, redrawn; in a pipe or with --json each change as a line.
+    """Follow the ledger: redraw the status on a terminal; print one line per change in a pipe or with --json.
 
     \b
     Example:
@@ -40,7 +45,7 @@ def watch(seconds: float, looks: int | None, json_wanted: bool) -> None:
         left = looks
         try:
             while left is None or left > 0:
-                follower.look()
+                follower.update()
                 left = None if left is None else left - 1
                 if left != 0:
                     time.sleep(seconds)
@@ -56,40 +61,40 @@ class _Follower:
         self._seen: set[int] = set()
         self._lines = json_wanted or not output.is_terminal()
 
-    def look(self) -> None:
+    def update(self) -> None:
         if self._lines:
-            self._new_events()
+            self._print_new_events()
             return
         from opendataflow_dagster.insight.status import status
 
-        from .status import glance_of
+        from .status import show
 
         glance = status(self._ledger)
         click.clear()
-        output.heading(f"odf watch, {time.strftime('%H:%M:%S')}; Ctrl-C ends it")
-        glance_of(glance)
+        output.heading(f"odf watch, {time.strftime('%H:%M:%S')}; stop with Ctrl-C")
+        show(glance.datasets, glance.controls, glance.running)
 
-    def _new_events(self) -> None:
-        """The last ten, and then whatever is new. Who was earlier may commit later: each look goes back a little, and
-        what was seen is not said again. The times are the ledger's own."""
+    def _print_new_events(self) -> None:
+        """The last ten, then every new one. An earlier change may commit later, so each update looks back a little
+        and skips what it has printed. Times are those of the ledger's clock."""
         from opendataflow_dagster.insight.history import recent_events
 
         if self._since is None:
             self._since = datetime.now(UTC) - timedelta(hours=1)
-            shown = recent_events(self._ledger, since=self._since, count=10)
-            self._since = shown[0].at - _GRACE if shown else self._since
-            self._seen = {one.event_id for one in recent_events(self._ledger, since=self._since, count=_ALL)}
+            new = recent_events(self._ledger, since=self._since, count=10)
+            self._since = new[0].at - _GRACE if new else self._since
+            self._seen = {event.event_id for event in recent_events(self._ledger, since=self._since, count=_ALL)}
         else:
-            found = recent_events(self._ledger, since=self._since, count=_ALL)
-            shown = [one for one in found if one.event_id not in self._seen]
-            self._since = max([self._since, *(one.at - _GRACE for one in found)])
-            self._seen = {one.event_id for one in found if one.at >= self._since}
-        for event in reversed(shown):
+            events = recent_events(self._ledger, since=self._since, count=_ALL)
+            new = [event for event in events if event.event_id not in self._seen]
+            self._since = max([self._since, *(event.at - _GRACE for event in events)])
+            self._seen = {event.event_id for event in events if event.at >= self._since}
+        for event in reversed(new):
             click.echo(json.dumps(output.jsonable(event), ensure_ascii=False) if self._json else _line(event))
 
 
 def _line(event: Event) -> str:
-    change = f"{event.old_status or '-'} -> {event.new_status or 'gone'}"
+    change = transition(event.old_status, event.new_status)
     reason = f": {event.reason}" if event.reason else ""
     at = f"{event.at.astimezone():%Y-%m-%d %H:%M:%S}"
     return output.printable(f"{at}  {event.datasetid}/{event.dataid}  {change}  {event.actor or event.login}{reason}")

@@ -1,8 +1,9 @@
-"""`odf why`: what keeps a Job, a chunk, or everything from running?"""
+"""`odf why`: what keeps a Job, a chunk, or everything from running."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,23 +12,24 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput
 
 from . import output
-from .arguments import Moment, optional_job
-from .options import answer, as_json, open_ledger
+from .arguments import optional_job
+from .connection import open_ledger
+from .options import exit_with_answer, json_option
+from .parsing import Moment
 
 if TYPE_CHECKING:
     from opendataflow_dagster.insight.causes import Cause
-    from opendataflow_dagster.insight.why import WhyChunk, WhyJob
-    from opendataflow_dagster.ledger.registry import Room
+    from opendataflow_dagster.insight.why import Room, WhyChunk, WhyJob
 
 
 @click.command()
 @optional_job
 @click.argument("dataid", required=False)
-@click.option("--stored", is_flag=True, help="The newest stored answers, instead of asking now.")
-@click.option("--failed", "all_failed", is_flag=True, help="All that failed, of all Jobs or of one, by cause.")
-@click.option("--since", type=Moment(), help="With --failed: only what failed since then, a time or 3h.")
-@click.option("--until", type=Moment(), help="With --failed: only what failed before.")
-@as_json
+@click.option("--stored", is_flag=True, help="Show the newest stored answers instead of evaluating them now.")
+@click.option("--failed", "all_failed", is_flag=True, help="Show all failures, of all Jobs or of one, by cause.")
+@click.option("--since", type=Moment(), help="With --failed: failures since this time, or an age such as 3h.")
+@click.option("--until", type=Moment(), help="With --failed: failures before this time.")
+@json_option
 def why(
     jobid: str | None,
     dataid: str | None,
@@ -37,9 +39,9 @@ def why(
     until: datetime | None,
     json_wanted: bool,
 ) -> None:
-    """Why does it not run? The five answers for a chunk; the obstacles of a Job; or all failures, grouped by cause.
+    """Explain why something does not run: a chunk (the five answers), a Job, or all failures by cause.
 
-    Exits with 0 when nothing stands in the way, with 1 when something does.
+    Exits with 0 if nothing blocks it and 1 otherwise.
 
     \b
     Example:
@@ -50,42 +52,42 @@ def why(
       odf why average 2024-01-03 --stored
     """
     if not all_failed and (since or until):
-        raise InvalidInput("--since and --until go with --failed; add it, or leave them out")
+        raise InvalidInput("--since and --until require --failed")
     if stored and dataid is None:
-        raise InvalidInput("--stored goes with one chunk; name it: odf why JOB DATAID --stored")
+        raise InvalidInput("--stored requires a chunk: odf why JOB DATAID --stored")
     if all_failed:
         if dataid is not None:
-            raise InvalidInput("with --failed give no dataid; leave it out, or ask: odf why JOB DATAID")
-        _failures(jobid, since, until, json_wanted)
+            raise InvalidInput("--failed cannot be combined with a dataid; for one chunk, use: odf why JOB DATAID")
+        _explain_failures(jobid, since, until, json_wanted)
     elif jobid is None:
-        raise InvalidInput("name a Job, or ask for all failures: odf why --failed")
+        raise InvalidInput("missing JOB; for all failures, use: odf why --failed")
     elif dataid is None:
-        _of_job(jobid, json_wanted)
+        _explain_job(jobid, json_wanted)
     else:
-        _of_chunk(jobid, dataid, stored, json_wanted)
+        _explain_chunk(jobid, dataid, stored, json_wanted)
 
 
-def _failures(jobid: str | None, since: datetime | None, until: datetime | None, json_wanted: bool) -> None:
-    from opendataflow_dagster.insight.causes import group_by_cause
+def _explain_failures(jobid: str | None, since: datetime | None, until: datetime | None, json_wanted: bool) -> None:
+    from opendataflow_dagster.insight.causes import group_by_cause as insight
     from opendataflow_dagster.insight.selection import select_failed
 
     with open_ledger() as ledger:
         chunks = select_failed(ledger, jobid=jobid, since=since, until=until)
-    found = group_by_cause(chunks)
+    causes = insight(chunks)
     if json_wanted:
-        output.print_json({"failed": len(chunks), "causes": found})
+        output.print_json({"failed": len(chunks), "causes": causes})
     elif not chunks:
-        output.say("Nothing failed.")
+        output.say("No failures.")
     else:
-        output.heading(f"{output.counted(len(chunks), 'chunk')} failed, of {output.counted(len(found), 'cause')}")
-        show_causes(found)
-        again = _resubmit(jobid, since, until)
-        output.say(f"When the cause is repaired: {again} (with --dry-run first, to see what would run).")
-    answer(not chunks)
+        output.heading(f"{output.counted(len(chunks), 'chunk')} failed, {output.counted(len(causes), 'cause')}")
+        _print_causes(causes)
+        command = _resubmit_command(jobid, since, until)
+        output.say(f"After fixing the cause, run: {command} (preview with --dry-run)")
+    exit_with_answer(not chunks)
 
 
-def _resubmit(jobid: str | None, since: datetime | None, until: datetime | None) -> str:
-    """What runs again exactly what was shown."""
+def _resubmit_command(jobid: str | None, since: datetime | None, until: datetime | None) -> str:
+    """Resubmits exactly the failures that were shown."""
     words = ["odf", "resubmit", *(["--failed-since", _typed(since)] if since else ["--failed"])]
     words += ["--until", _typed(until)] if until else []
     words += ["--job", jobid] if jobid else []
@@ -96,89 +98,94 @@ def _typed(at: datetime) -> str:
     return at.astimezone().replace(tzinfo=None).isoformat(" ")
 
 
-def show_causes(found: list[Cause]) -> None:
+def _print_causes(causes: Sequence[Cause]) -> None:
     now = datetime.now(UTC)
     output.table(
-        ["chunks", "cause", "jobs", "first", "last", "for example"],
+        ["chunks", "cause", "jobs", "first", "last", "example"],
         [
             [
-                f"{one.count:,}",
-                (one.cause, "bold"),
-                one.jobs[0] if len(one.jobs) == 1 else f"{len(one.jobs):,}",
-                output.moment(one.first, now=now),
-                f"{output.span(now - one.last)} ago",
-                f"{one.example}: {one.reason}",
+                f"{cause.count:,}",
+                (cause.cause, "bold"),
+                cause.jobs[0] if len(cause.jobs) == 1 else f"{len(cause.jobs):,}",
+                output.moment(cause.first, now=now),
+                f"{output.span(now - cause.last)} ago",
+                f"{cause.example}: {cause.reason}",
             ]
-            for one in found
+            for cause in causes
         ],
         right=["chunks"],
     )
 
 
-def _of_job(jobid: str, json_wanted: bool) -> None:
+def _explain_job(jobid: str, json_wanted: bool) -> None:
     from opendataflow_dagster.insight.why import why_job
 
     with open_ledger() as ledger:
-        found = why_job(ledger, jobid)
+        explained = why_job(ledger, jobid)
+    blocked = bool(explained.obstacles or explained.failures or explained.room.free == 0)
     if json_wanted:
-        output.print_json(found)
+        output.print_json(explained)
     else:
-        _show_job(found)
-    answer(not found.obstacles and not found.failures and found.room.free != 0)
+        _print_job(explained, blocked)
+    exit_with_answer(not blocked)
 
 
-def _show_job(found: WhyJob) -> None:
-    output.heading(f"job {found.jobid}: {output.counted(found.runnable, 'chunk')} can run now")
-    limits(found.jobid, found.room)
-    if found.obstacles:
-        more = "" if found.asked == found.waiting else f" (of {found.waiting:,}, the first {found.asked:,} were asked)"
-        output.heading(f"\nRefused, waiting, or held{more}")
+def _print_job(explained: WhyJob, blocked: bool) -> None:
+    output.heading(f"job {explained.jobid}: {output.counted(explained.runnable, 'chunk')} can run now")
+    print_limits(explained.jobid, explained.room)
+    if explained.obstacles:
+        asked, waiting = explained.asked, explained.waiting
+        sample = "" if asked == waiting else f" (checked the first {asked:,} of {waiting:,})"
+        output.heading(f"\nBlocked, waiting or on hold{sample}")
         output.table(
-            ["chunks", "code", "because", "for example"],
-            [[f"{one.count:,}", (one.code, "red"), one.reason, one.example] for one in found.obstacles],
+            ["chunks", "code", "reason", "example"],
+            [
+                [f"{obstacle.count:,}", (obstacle.code, "red"), obstacle.reason, obstacle.example]
+                for obstacle in explained.obstacles
+            ],
             right=["chunks"],
         )
-    if found.failures:
+    if explained.failures:
         output.heading("\nFailed")
-        show_causes(list(found.failures))
-    if not found.obstacles and not found.failures and found.room.free != 0:
-        output.say("Nothing stands in its way.")
+        _print_causes(explained.failures)
+    if not blocked:
+        output.say("Nothing blocks it.")
 
 
-def _of_chunk(jobid: str, dataid: str, stored: bool, json_wanted: bool) -> None:
-    from opendataflow_dagster.insight.why import why_chunk as ask
+def _explain_chunk(jobid: str, dataid: str, stored: bool, json_wanted: bool) -> None:
+    from opendataflow_dagster.insight.why import why_chunk as insight
 
-    from .story import answers
+    from .chunk import print_answers
 
     with open_ledger() as ledger:
-        found = ask(ledger, jobid, dataid, stored=stored)
+        explained = insight(ledger, jobid, dataid, stored=stored)
+    verdict = explained.verdict
     if json_wanted:
-        output.print_json({"go": found.verdict.go, "code": found.verdict.code, **output.jsonable(found)})
+        output.print_json({"go": verdict.go, "code": verdict.code, **output.jsonable(explained)})
     else:
-        output.heading(_verdict(found))
-        answers(found.verdict)
-        limits(jobid, found.room)
-        for one in found.outputs:
-            reason = f": {one.reason}" if one.reason else ""
-            output.say(
-                f"{one.datasetid}/{one.dataid} is {one.status or 'NULL'} since {output.moment(one.modified)}{reason}"
-            )
-    answer(found.verdict.go)
+        output.heading(_verdict_line(explained))
+        print_answers(verdict)
+        print_limits(jobid, explained.room)
+        for chunk in explained.outputs:
+            reason = f": {chunk.reason}" if chunk.reason else ""
+            since = output.moment(chunk.modified)
+            output.say(f"{chunk.datasetid}/{chunk.dataid} is {chunk.status or 'NULL'} since {since}{reason}")
+    exit_with_answer(verdict.go)
 
 
-def limits(jobid: str, room: Room) -> None:
+def print_limits(jobid: str, room: Room) -> None:
     if room.paused:
-        output.say(f"It is paused since {room.paused}; let it go on: odf resume {jobid}")
+        output.say(f"The Job is paused since {room.paused}; resume it with: odf resume {jobid}")
     if room.concurrency is not None:
         output.say(
-            f"At most {room.concurrency} of its chunks run at a time, and {room.running} do; "
-            f"change that: odf throttle {jobid} N"
+            f"Concurrency limit: {room.running} of {output.counted(room.concurrency, 'chunk')} running; "
+            f"change it with: odf throttle {jobid} N"
         )
 
 
-def _verdict(found: WhyChunk) -> str:
-    chunk = f"{found.verdict.jobid}/{found.verdict.dataid}"
-    if found.verdict.go:
+def _verdict_line(explained: WhyChunk) -> str:
+    chunk = f"{explained.verdict.jobid}/{explained.verdict.dataid}"
+    if explained.verdict.go:
         return f"{chunk} can run"
-    since = f", since {output.moment(found.since)}" if found.since else ""
-    return f"{chunk} cannot run: {found.verdict.code}{since}"
+    since = f", since {output.moment(explained.since)}" if explained.since else ""
+    return f"{chunk} cannot run: {explained.verdict.code}{since}"

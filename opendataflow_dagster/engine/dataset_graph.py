@@ -12,12 +12,13 @@ from zoneinfo import ZoneInfo
 
 from ..model.check import refuse_unknown_columns, refuse_wrong_types
 from ..model.dataset import Dataset
+from ..model.definition import Connection, Definition
 from ..model.errors import InvalidDefinition, OpenDataFlowError
 from ..model.ids import DatasetId
 from ..model.job import EQUAL, ChunkMapping, ChunksWithin, EqualChunk, Input, Job
 from ..model.job_graph import refuse_cycles
 from ..model.partitions import Partitions, TimePartitions
-from ..model.registry import DatasetConnection, DatasetDefinition, Registry
+from ..model.registry import Registry
 from ..protocol.register import register
 from ..protocol.throttle import throttle_first
 from .declaration import Declaration, DeclaredInput, ReadForeign
@@ -101,7 +102,7 @@ def registry_of(graphs: Iterable[DatasetGraph]) -> Registry:
     """What `register_graph` would register, as a value."""
     nodes = [node for graph in graphs for node in graph.nodes.values()]
     return Registry(
-        datasets=tuple(DatasetDefinition(dataset=node.dataset, connection=DatasetConnection()) for node in nodes),
+        datasets=tuple(Definition(dataset=node.dataset, connection=Connection()) for node in nodes),
         jobs=tuple(node.job for node in nodes if node.job is not None),
     )
 

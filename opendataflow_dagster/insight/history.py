@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import groupby
 
 from ..ledger import chunks, events, steering
-from ..ledger.chunks import Event
+from ..ledger.chunks import Event as Event
 from ..ledger.database import Ledger
 from ..ledger.events import DefinitionEvent, Relation
 from ..ledger.steering import ControlChange

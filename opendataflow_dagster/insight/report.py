@@ -9,7 +9,8 @@ from datetime import datetime
 from ..ledger import claims, overview
 from ..ledger.chunks import Chunk
 from ..ledger.database import Ledger
-from ..ledger.overview import ChunkDurations, HourlyThroughput
+from ..ledger.overview import ChunkDurations as ChunkDurations
+from ..ledger.overview import HourlyThroughput as HourlyThroughput
 from ..model.ids import DatasetId
 from ..model.verdict import Verdict
 from .causes import Cause, group_by_cause

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..ledger import lookup
-from ..ledger.chunks import Chunk, find
+from ..ledger.chunks import Chunk as Chunk
+from ..ledger.chunks import find
 from ..ledger.database import Ledger, Transaction
 from ..model.errors import InvalidInput, UnknownName
 from ..model.ids import ChunkKey, DataId, DatasetId, data_id, dataset_id, job_id

@@ -8,8 +8,9 @@ from datetime import timedelta
 
 from ..ledger import overview, steering
 from ..ledger.database import Ledger
-from ..ledger.overview import DatasetCounts, RunnableCounts, RunningChunk
-from ..ledger.steering import JobControl
+from ..ledger.overview import DatasetCounts, RunnableCounts
+from ..ledger.overview import RunningChunk as RunningChunk
+from ..ledger.steering import JobControl as JobControl
 from ..model.ids import JobId
 from ..model.status import Status
 

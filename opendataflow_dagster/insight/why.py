@@ -9,7 +9,7 @@ from datetime import datetime
 from ..ledger import chunks, claims, lookup, overview, waiting
 from ..ledger.chunks import Chunk
 from ..ledger.database import Ledger
-from ..ledger.registry import Room
+from ..ledger.registry import Room as Room
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, DataId, JobId, data_id, job_id
 from ..model.verdict import CODES, Answer, Code, Verdict
@@ -63,7 +63,7 @@ def why_chunk(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) 
         if not stored:
             # Not recorded: a role that can only read gets an answer, too.
             (asked,) = claims.ask(transaction, job, [chunk])
-            verdict = look_at_files(asked, pins(asked, pinned_manifests(transaction, [asked])))
+            verdict = asked.with_problems(look_at_files(pins(asked, pinned_manifests(transaction, [asked]))))
         history = chunks.verdicts(transaction, job, chunk)
         keys = [ChunkKey(datasetid=output, dataid=chunk) for output in lookup.outputs_of(transaction, job)]
         outputs = chunks.find(transaction, keys)

@@ -21,7 +21,7 @@ class Candidate:
     """A chunk with five yes from the ledger. Its claim holds only on exactly this evidence."""
 
     dataid: DataId
-    evidence: str
+    evidence: list[dict[str, Any]]
     #: The versions of its inputs, whose files are still to be looked at.
     manifests: tuple[Manifest, ...]
 
@@ -105,7 +105,7 @@ def _candidates(answer: str) -> list[Candidate]:
     return [
         Candidate(
             dataid=DataId(chunk["dataid"]),
-            evidence=json.dumps(chunk["inputs"]),
+            evidence=chunk["inputs"],
             manifests=tuple(manifests[pin["manifest_id"]] for pin in chunk["inputs"] if pin["manifest_id"] is not None),
         )
         for chunk in parsed["chunks"]
@@ -126,12 +126,14 @@ def claim(
     `named`: chunks that were asked for by name; those that are not taken come back with their answers.
     """
     evidence = {candidate.dataid: candidate.evidence for candidate in candidates}
-    dataids = list(evidence) if named is None else list(named)
+    looked_at = [
+        {"dataid": dataid, "inputs": evidence.get(dataid)} for dataid in (evidence if named is None else named)
+    ]
+    # One JSON text, which the driver sends as it is; an array of them it would quote element by element.
     answer = transaction.value(
         "claim",
         jobid=jobid,
-        dataids=dataids,
-        inputs=[evidence.get(dataid) for dataid in dataids],
+        candidates=json.dumps(looked_at),
         count=count,
         run_id=run_id,
         named=named is not None,

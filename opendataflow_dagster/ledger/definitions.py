@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..model.dataset import Dataset
+from ..model.definition import Connection, Definition, mapping
 from ..model.ids import DatasetId, JobId
 from ..model.job import POLICY, Input, Job, Policy
 from ..model.partitions import partitions_from_json
-from ..model.registry import DatasetConnection, DatasetDefinition, Registry, mapping_of_kind
+from ..model.registry import Registry
 from .database import Row, Transaction
 
 _PLAIN = ("schema_hash", "foreign_ready", "skipped_input", "repeats", "timezone", "owner", "domain", "description")
@@ -28,25 +29,24 @@ def read_registry(
     )
 
 
-def put_connections(transaction: Transaction, definitions: Sequence[DatasetDefinition]) -> int:
+def put_connections(transaction: Transaction, definitions: Sequence[Definition]) -> int:
     """How many changed."""
     columns = {
-        name: [getattr(definition.connection, name) for definition in definitions]
-        for name in DatasetConnection.__slots__
+        name: [getattr(definition.connection, name) for definition in definitions] for name in Connection.__slots__
     }
     datasetids = [definition.dataset.datasetid for definition in definitions]
     return transaction.run("put_connections", datasetids=datasetids, **columns)
 
 
-def _dataset(row: Row) -> DatasetDefinition:
-    return DatasetDefinition(
+def _dataset(row: Row) -> Definition:
+    return Definition(
         dataset=Dataset(
             datasetid=DatasetId(row["datasetid"]),
             location=row["location"],
             partitions=partitions_from_json(row["partitions"]) if row["partitions"] is not None else None,
             **{name: row[name] for name in _PLAIN},
         ),
-        connection=DatasetConnection(**{name: row[name] for name in DatasetConnection.__slots__}),
+        connection=Connection(**{name: row[name] for name in Connection.__slots__}),
     )
 
 
@@ -55,7 +55,7 @@ def _job(items: list[Row]) -> Job:
     return Job(
         jobid=JobId(first["jobid"]),
         inputs=tuple(
-            Input(datasetid=DatasetId(item["datasetid"]), mapping=mapping_of_kind(item["mapping"]))
+            Input(datasetid=DatasetId(item["datasetid"]), mapping=mapping(item["mapping"]))
             for item in items
             if item["itemtype"] == "IN"
         ),

@@ -52,7 +52,7 @@ begin
     grant execute on function
         dataflow.request(text, text[], timestamptz, bigint, text, text, text[], text[], text[]),
         dataflow.plan(text, text[], bigint, text[], text[], text[]),
-        dataflow.claim(text, text[], jsonb[], integer, bigint, boolean), dataflow.force(text, text, bigint, text),
+        dataflow.claim(text, json, integer, bigint, boolean), dataflow.force(text, text, bigint, text),
         dataflow.record(text, text[], jsonb[], jsonb[], boolean), dataflow.publish(json),
         dataflow.evaluate(text[], text[]), dataflow.open_days(), dataflow.rebuild_runnable(text[]),
         dataflow.drop_versions(text, integer, interval, interval, text)

@@ -8,11 +8,12 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from .dataset import Dataset
+from .definition import Connection, Definition, mapping
 from .errors import InvalidDefinition
 from .ids import DatasetId, JobId, is_storable
 from .job import Input, Job, Policy
 from .partitions import partitions_from_json
-from .registry import DatasetConnection, DatasetDefinition, Registry, mapping_of_kind
+from .registry import Registry
 
 FORMAT: Final = 1
 _HINT: Final = "compare it with the output of: odf job export"
@@ -37,7 +38,7 @@ _DATASET: Final[dict[str, tuple[type, ...]]] = {
     "partitions": _OBJECT_OR_NULL,
     "connection": _OBJECT_OR_NULL,
 }
-_CONNECTION: Final = dict.fromkeys(DatasetConnection.__slots__, _STRING_OR_NULL)
+_CONNECTION: Final = dict.fromkeys(Connection.__slots__, _STRING_OR_NULL)
 _JOB: Final[dict[str, tuple[type, ...]]] = {
     "jobid": (str,),
     "inputs": (list,),
@@ -71,7 +72,7 @@ def registry_from_json(document: object) -> Registry:
     )
 
 
-def dataset_to_json(definition: DatasetDefinition) -> dict[str, object]:
+def dataset_to_json(definition: Definition) -> dict[str, object]:
     dataset = definition.dataset
     values = {field.name: getattr(dataset, field.name) for field in dataclasses.fields(Dataset)}
     values["foreign_ready"] = dataset.foreign_ready_or_default
@@ -103,7 +104,7 @@ def to_named_json(registry: Registry) -> dict[str, dict[str, object]]:
     }
 
 
-def _dataset(value: Mapping[str, Any]) -> DatasetDefinition:
+def _dataset(value: Mapping[str, Any]) -> Definition:
     name = f"DataSet {_name(value, 'datasetid')}"
     _check_types(name, value, _DATASET)
     connection = value.get("connection") or {}
@@ -111,7 +112,7 @@ def _dataset(value: Mapping[str, Any]) -> DatasetDefinition:
     given = {key: field for key, field in value.items() if key != "connection"}
     if given.get("partitions") is not None:
         given["partitions"] = partitions_from_json(given["partitions"])
-    return DatasetDefinition(dataset=Dataset(**given), connection=DatasetConnection(**connection))
+    return Definition(dataset=Dataset(**given), connection=Connection(**connection))
 
 
 def _job(value: Mapping[str, Any]) -> Job:
@@ -135,7 +136,7 @@ def _job(value: Mapping[str, Any]) -> Job:
 
 def _input(job: str, value: Mapping[str, Any]) -> Input:
     _check_types(f"an input of {job}", value, {"datasetid": (str,), "mapping": (str,)})
-    return Input(datasetid=DatasetId(_name(value, "datasetid")), mapping=mapping_of_kind(value.get("mapping", "equal")))
+    return Input(datasetid=DatasetId(_name(value, "datasetid")), mapping=mapping(value.get("mapping", "equal")))
 
 
 def _read(value: object, key: str, read: Callable[[Mapping[str, Any]], _Entry]) -> _Entry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -86,9 +87,9 @@ class Verdict:
             for question in Question
         )
 
-    def with_problem(self, problem: Problem) -> Verdict:
-        """The same verdict, with a no that the ledger cannot know."""
-        problems = sorted((*self.problems, problem), key=lambda no: list(Question).index(no.question))
+    def with_problems(self, problems: Sequence[Problem]) -> Verdict:
+        """The same verdict, with more nos."""
+        problems = sorted((*self.problems, *problems), key=lambda no: list(Question).index(no.question))
         return replace(self, problems=tuple(problems))
 
     def _nos(self, question: Question) -> list[str]:

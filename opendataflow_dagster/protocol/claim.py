@@ -20,7 +20,7 @@ from ..ledger.retry import PATIENCE_SECONDS
 from ..model.claim import Claim
 from ..model.errors import InvalidInput, LedgerConflict, NoGo, OpenDataFlowError, StaleAnswers
 from ..model.ids import DataId, JobId, RunId, data_id, job_id
-from ..model.verdict import InputVersion, Verdict
+from ..model.verdict import Verdict
 from .gate import look_at_files, require_job, unknown_job
 from .release import abandon
 
@@ -81,10 +81,9 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
     job, waiting = job_id(jobid), list(dict.fromkeys(data_id(dataid) for dataid in dataids))
     claimed: list[Claim] = []
     refused: list[Verdict] = []
-    at_limit = False
     until = monotonic() + PATIENCE_SECONDS
     try:
-        while waiting:
+        while True:
             try:
                 with ledger.statement() as statement:
                     candidates = claims.named_candidates(statement, job, waiting)
@@ -101,8 +100,9 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
                 at_limit = taken.free == 0 and not taken.is_paused
                 # Nothing speaks against the rest: they are not planned yet, or something changed a moment ago.
                 waiting = [verdict.dataid for verdict in taken.refused if verdict.go]
-                if waiting:
-                    _plan(ledger, job, waiting, until)
+                if not waiting:
+                    return Claimed(claims=tuple(claimed), refused=tuple(refused), at_limit=at_limit)
+                _plan(ledger, job, waiting, until)
             except LedgerConflict as conflict:
                 _give_way(ledger, job, conflict, until)
     except BaseException:
@@ -111,7 +111,6 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
             with suppress(OpenDataFlowError):
                 abandon(ledger, claimed, "the claim of other chunks failed", begun=False)
         raise
-    return Claimed(claims=tuple(claimed), refused=tuple(refused), at_limit=at_limit)
 
 
 def _look_at_files(
@@ -121,28 +120,15 @@ def _look_at_files(
     placed: list[Candidate] = []
     misplaced: list[Verdict] = []
     for candidate in candidates:
-        verdict = look_at_files(_verdict_of(job, candidate), candidate.manifests)
-        if verdict.go:
-            placed.append(candidate)
+        problems = look_at_files(candidate.manifests)
+        if problems:
+            misplaced.append(Verdict(jobid=job, dataid=candidate.dataid, problems=problems))
         else:
-            misplaced.append(verdict)
+            placed.append(candidate)
     if misplaced:
         with ledger.transaction() as transaction:
             claims.record(transaction, job, misplaced, block=True)
     return placed, misplaced
-
-
-def _verdict_of(job: JobId, candidate: Candidate) -> Verdict:
-    inputs = (
-        InputVersion(
-            datasetid=manifest.datasetid,
-            dataid=manifest.dataid,
-            manifest_id=manifest.manifest_id,
-            version=manifest.version,
-        )
-        for manifest in candidate.manifests
-    )
-    return Verdict(jobid=job, dataid=candidate.dataid, inputs=tuple(inputs))
 
 
 def _plan(ledger: Ledger, job: JobId, dataids: Sequence[DataId], until: float) -> None:

@@ -24,7 +24,7 @@ def gate(ledger: Ledger, jobid: str, dataids: Iterable[str]) -> list[Verdict]:
         require_job(transaction, job)
         asked = {verdict.dataid: verdict for verdict in claims.answers(transaction, job, chunks)}
         manifests = pinned_manifests(transaction, asked.values())
-    verdicts = [look_at_files(asked[dataid], pins(asked[dataid], manifests)) for dataid in chunks]
+    verdicts = [asked[dataid].with_problems(look_at_files(pins(asked[dataid], manifests))) for dataid in chunks]
     with ledger.transaction() as transaction:
         claims.record(transaction, job, verdicts)
     return verdicts
@@ -48,13 +48,12 @@ def pins(verdict: Verdict, manifests: dict[ManifestId, Manifest]) -> list[Manife
     return [manifests[pin.manifest_id] for pin in verdict.inputs if pin.manifest_id is not None]
 
 
-def look_at_files(verdict: Verdict, manifests: Iterable[Manifest]) -> Verdict:
-    """The same verdict, with a no to PLACED for each input with a file that is missing or has another size."""
-    for manifest in manifests:
-        if wrong := misplaced(manifest.location, manifest.files):
-            problem = Problem(question=Question.PLACED, name="MISPLACED", facts={"text": wrong})
-            verdict = verdict.with_problem(problem)
-    return verdict
+def look_at_files(manifests: Iterable[Manifest]) -> tuple[Problem, ...]:
+    """A no to PLACED for each version with a file that is missing or has another size."""
+    wrong = (misplaced(manifest.location, manifest.files) for manifest in manifests)
+    return tuple(
+        Problem(question=Question.PLACED, name="MISPLACED", facts={"text": text}) for text in wrong if text is not None
+    )
 
 
 def runnable(ledger: Ledger, jobid: str, count: int) -> Sequence[DataId]:

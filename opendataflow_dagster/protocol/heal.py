@@ -1,4 +1,4 @@
-"""heal: restore what crashes and clocks have left, and say what was done. Anybody may call it, at any time, at once."""
+"""heal: recover from crashes and expired leases. Any client may call it at any time, also concurrently."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..model.status import Status
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Healed:
-    #: Leases that ran out: they run again, or have failed too often.
+    #: Their lease expired: they run again, or their retry budget is exhausted.
     resubmitted: tuple[ChunkKey, ...] = ()
     gave_up: tuple[ChunkKey, ...] = ()
     #: Failures that the Job's policy retries.
     retried: tuple[ChunkKey, ...] = ()
-    #: READY chunks whose inputs were published anew, of Jobs that cascade.
+    #: READY chunks with a newer input version, of Jobs that cascade.
     cascaded: tuple[ChunkKey, ...] = ()
-    #: Refused chunks that will be asked again.
+    #: Blocked chunks that were evaluated again.
     asked_again: int = 0
-    #: IN rows that nobody holds any more.
+    #: IN rows of claims that are gone.
     strays: int = 0
-    #: Chunks that the rebuild put into the runnable set, and took out of it. Other than zero is a bug worth a report.
+    #: Chunks that the rebuild added to the runnable set and removed from it. More than zero is a bug: report it.
     added: int = 0
     removed: int = 0
     closed_runs: int = 0
@@ -32,8 +32,8 @@ class Healed:
     def __str__(self) -> str:
         return (
             f"expired leases: {len(self.resubmitted)} resubmitted, {len(self.gave_up)} failed; "
-            f"retried: {len(self.retried)}; cascaded: {len(self.cascaded)}; asked again: {self.asked_again}; "
-            f"strays removed: {self.strays}; runnable set: {self.added} added, {self.removed} removed; "
+            f"retried: {len(self.retried)}; cascaded: {len(self.cascaded)}; re-evaluated: {self.asked_again}; "
+            f"stray rows removed: {self.strays}; runnable set: {self.added} added, {self.removed} removed; "
             f"runs closed: {self.closed_runs}"
         )
 

@@ -1,4 +1,4 @@
-"""Every command of `odf` has its success, its error and its JSON: a new one does not come in without them."""
+"""Every command of `odf` is tested for success, an error and JSON; a new command must be added here."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ NOWHERE = "postgresql://odf@127.0.0.1:1/nowhere?connect_timeout=1"
 
 @dataclass(frozen=True, kw_only=True)
 class Here:
-    """On the month after an outage. `{tmp}` is a folder; arguments follow the command itself."""
+    """Run on the month after an outage. `{tmp}` is a folder; arguments follow the command."""
 
     well: str = ""
     says: str
-    #: What is wrong, and the sentence for it; None: the ledger is not there.
+    #: Wrong arguments and the message for them; None: the ledger cannot be reached.
     wrong: str | None = None
     error: str = "cannot be reached"
-    #: A name in its JSON. With `json_well` where that is asked in other words.
+    #: A name in its JSON; `json_well`: the arguments, if they differ.
     json: str | None
     json_well: str | None = None
     first: Callable[[Flow, Path], object] = lambda _, __: None
@@ -42,7 +42,7 @@ class Here:
 
 @dataclass(frozen=True, kw_only=True)
 class Elsewhere:
-    """It needs more than a ledger. Tests elsewhere cover it, named `folder/file::function`."""
+    """Needs more than a ledger: the tests that cover it, as `folder/file::function`."""
 
     success: str
     error: str
@@ -50,7 +50,7 @@ class Elsewhere:
 
 
 def spare(flow: Flow, _: Path) -> None:
-    """A Job whose chunk is claimed by run 3, and needs no folder."""
+    """A Job whose chunk is claimed by run 3 and needs no folder."""
     (job,) = flow.register("spare: -> extra", extra=Dataset(datasetid=DatasetId("extra")))
     flow.plan(job, ["1"])
     assert Odf(url=flow.url).json("job", "begin", "spare")["run_id"] == 3
@@ -82,7 +82,7 @@ def exported(flow: Flow, folder: Path) -> None:
 
 
 EVERY: dict[str, Here | Elsewhere] = {
-    # See
+    # Inspect
     "status": Here(says="delays/2024-01-14", wrong="nope", error="there is no DataSet nope", json="datasets"),
     "watch": Here(well="--looks 1", says="RUNNING -> FAILED", wrong="--every 0", error="--every", json="new_status"),
     "why": Here(
@@ -96,13 +96,13 @@ EVERY: dict[str, Here | Elsewhere] = {
     ),
     "runs": Here(says="cron", wrong="nope", error="job nope is not registered", json="runs"),
     "history": Here(says="RUNNING -> FAILED", wrong="nope", error="DataSet nope is not registered", json="events"),
-    # Act
+    # Operate
     "plan": Here(well="average", says="10 WAIT, 6 RUN", wrong="nope", error="job nope is not", json="chunks"),
     "resubmit": Here(
         well="delays 2024-01-09",
         says="Resubmitted delays/2024-01-09.",
         wrong="delays",
-        error="say which chunks of delays",
+        error="delays: no chunks selected",
         json="chunks",
     ),
     "hold": Here(
@@ -115,7 +115,7 @@ EVERY: dict[str, Here | Elsewhere] = {
     "unhold": Here(
         first=typed("hold delays 2024-01-09"),
         well="delays 2024-01-09",
-        says="Gave back delays/2024-01-09.",
+        says="Released delays/2024-01-09.",
         wrong="delays nope",
         error="there is no chunk delays/nope",
         json="chunks",
@@ -137,7 +137,7 @@ EVERY: dict[str, Here | Elsewhere] = {
     "rollback": Here(
         first=made_twice,
         well="flights 2024-01-01",
-        says="has version 3, which is version 1 again",
+        says="is at version 3, which has the files of version 1",
         wrong="flights 2024-01-02",
         error="has no earlier version",
         json="version",
@@ -145,19 +145,19 @@ EVERY: dict[str, Here | Elsewhere] = {
     "announce": Here(
         first=typed("dataset add weather"),
         well="weather 1",
-        says="READY now: weather/1.",
+        says="Announced weather/1.",
         wrong="delays 1",
         error="is produced by job average",
         json="chunks",
     ),
     "throttle": Here(
-        well="average 2", says="At most 2 chunks of average", wrong="average many", error="is no number", json="room"
+        well="average 2", says="runs at most 2 chunks", wrong="average many", error="is not a number", json="room"
     ),
     "pause": Here(well="average", says="Job average is paused.", wrong="nope", error="job nope is not", json="room"),
     "resume": Here(
         first=typed("pause average"),
         well="average",
-        says="Job average goes on.",
+        says="Job average is resumed.",
         wrong="nope",
         error="job nope is not",
         json="room",
@@ -173,14 +173,19 @@ EVERY: dict[str, Here | Elsewhere] = {
     ),
     # Run
     "run": Here(
-        first=script, well="{tmp}/load.sh", says="made 2024-01-22", wrong="nope.sh", error="no script", json="exit_code"
+        first=script,
+        well="{tmp}/load.sh",
+        says="made 2024-01-22",
+        wrong="nope.sh",
+        error="script nope.sh does not exist",
+        json="exit_code",
     ),
     "force": Here(
         first=script,
         well="--dataid x {tmp}/load.sh",
         says="made x",
         wrong="--dataid x nope.sh",
-        error="there is no script nope.sh",
+        error="script nope.sh does not exist",
         json="exit_code",
     ),
     # Report
@@ -192,36 +197,36 @@ EVERY: dict[str, Here | Elsewhere] = {
         json="failures",
         json_well="",
     ),
-    "metrics": Here(says="odf_up 1.0", wrong="--listen here", error="is no address", json="metrics"),
-    "digest": Here(says="of 3 causes", wrong="--webhook --mail a@b", error="choose --webhook or --mail", json="causes"),
+    "metrics": Here(says="odf_up 1.0", wrong="--listen here", error="is not a valid address", json="metrics"),
+    "digest": Here(says="failed, 3 causes", wrong="--webhook --mail a@b", error="cannot be combined", json="causes"),
     # Set up
     "init": Here(
-        well="{tmp}/sales", says="Wrote 8 files", wrong="{tmp}/Sales", error="cannot be the name", json="files"
+        well="{tmp}/sales", says="Wrote 8 files", wrong="{tmp}/Sales", error="is not a valid project name", json="files"
     ),
     "dataset list": Here(says="flights", json="datasets"),
     "dataset show": Here(
         well="delays", says="location", wrong="nope", error="DataSet nope is not registered", json="datasetid"
     ),
     "dataset add": Here(
-        well="codes", says="New: dataset codes.", wrong="delays", error="there is a DataSet delays", json="new"
+        well="codes", says="Added: dataset codes.", wrong="delays", error="DataSet delays already exists", json="new"
     ),
     "dataset set": Here(
         well="delays --owner ada",
         says="Changed: dataset delays.",
         wrong="delays",
-        error="say what of delays to change",
+        error="DataSet delays: nothing to change",
         json="changed",
     ),
     "dataset export": Here(says='"delays"', wrong="nope", error="DataSet nope is not registered", json="datasets"),
     "dataset import": Here(
-        first=exported, well="{tmp}/all.json", says="4 as before", wrong="{tmp}/no.json", error="no.json", json="new"
+        first=exported, well="{tmp}/all.json", says="4 unchanged", wrong="{tmp}/no.json", error="no.json", json="new"
     ),
     "job list": Here(says="average", json="jobs"),
     "job show": Here(well="average", says="delays", wrong="nope", error="job nope is not registered", json="policy"),
     "job add": Here(
         first=typed("dataset add codes"),
         well="sum --in delays --out codes",
-        says="New: job sum.",
+        says="Added: job sum.",
         wrong="sum --out delays",
         error="has two producers, average and sum",
         json="new",
@@ -230,23 +235,23 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="load --lease 1h",
         says="Changed: job load.",
         wrong="load",
-        error="say what of load to change",
+        error="job load: nothing to change",
         json="changed",
     ),
     "job export": Here(says='"average"', wrong="nope", error="job nope is not registered", json="jobs"),
     "job import": Here(
-        first=exported, well="{tmp}/all.json", says="4 as before", wrong="{tmp}/no.json", error="no.json", json="new"
+        first=exported, well="{tmp}/all.json", says="4 unchanged", wrong="{tmp}/no.json", error="no.json", json="new"
     ),
     "job begin": Here(
-        well="average", says="of average has claimed 2024-01-15", wrong="nope", error="job nope is not", json="claims"
+        well="average", says="of job average claimed 2024-01-15", wrong="nope", error="job nope is not", json="claims"
     ),
     "job renew": Here(
-        first=spare, well="3", says="The lease now ends", wrong="99", error="run 99 does not exist", json="claims"
+        first=spare, well="3", says="the lease now expires", wrong="99", error="run 99 does not exist", json="claims"
     ),
     "job end": Here(
         first=spare,
         well="3",
-        says="Run 3 has published extra version 1.",
+        says="Run 3 published extra version 1.",
         wrong="1",
         error="run 1 of job load has already ended",
         json="versions",
@@ -254,36 +259,36 @@ EVERY: dict[str, Here | Elsewhere] = {
     "job fail": Here(
         first=spare,
         well="3 --reason full",
-        says="Run 3 has failed: 1.",
+        says="Run 3 failed: 1.",
         wrong="3",
-        error="say why it failed",
+        error="run 3: --reason is required",
         json="claims",
     ),
     "schema install": Here(says="The schema is up to date.", json="applied"),
-    "schema verify": Here(says="The schema is whole", json="ok"),
+    "schema verify": Here(says="The schema is complete", json="ok"),
     "schema sql": Here(says="create schema", wrong="x", error="unexpected extra argument", json=None),
     "completion": Here(well="bash", says="_ODF_COMPLETE", wrong="dos", error="dos", json=None),
     "check": Elsewhere(
-        success="dagster/test_cli_code.py::test_a_new_project_is_whole_and_becomes_what_the_ledger_has",
-        error="dagster/test_cli_code.py::test_code_that_cannot_be_loaded_is_one_sentence",
-        json="dagster/test_cli_code.py::test_a_new_project_is_whole_and_becomes_what_the_ledger_has",
+        success="dagster/test_cli_code.py::test_a_new_project_can_be_checked_and_applied",
+        error="dagster/test_cli_code.py::test_code_that_cannot_be_loaded_is_a_one_line_error",
+        json="dagster/test_cli_code.py::test_a_new_project_can_be_checked_and_applied",
     ),
     "apply": Elsewhere(
-        success="dagster/test_cli_code.py::test_apply_says_what_it_did_and_asks_where_that_is_much",
-        error="dagster/test_cli_code.py::test_code_that_cannot_be_loaded_is_one_sentence",
-        json="dagster/test_cli_code.py::test_a_new_project_is_whole_and_becomes_what_the_ledger_has",
+        success="dagster/test_cli_code.py::test_apply_reports_changes_and_asks_when_there_are_many",
+        error="dagster/test_cli_code.py::test_code_that_cannot_be_loaded_is_a_one_line_error",
+        json="dagster/test_cli_code.py::test_a_new_project_can_be_checked_and_applied",
     ),
     **{
         f"db {verb}": Elsewhere(
-            success="ledger/test_cli_db.py::test_the_embedded_server_from_start_to_stop",
+            success="ledger/test_cli_db.py::test_the_embedded_server_starts_reports_and_stops",
             error=f"ledger/test_cli_db.py::{error}",
-            json="ledger/test_cli_db.py::test_the_embedded_server_from_start_to_stop",
+            json="ledger/test_cli_db.py::test_the_embedded_server_starts_reports_and_stops",
         )
         for verb, error in (
-            ("start", "test_an_error_of_the_server_is_one_sentence_with_exit_code_135"),
-            ("stop", "test_with_a_configured_server_there_is_nothing_to_start_or_stop"),
-            ("status", "test_an_error_of_the_server_is_one_sentence_with_exit_code_135"),
-            ("url", "test_a_url_that_is_not_one_is_refused_without_repeating_it"),
+            ("start", "test_a_server_error_is_one_line_with_exit_code_135"),
+            ("stop", "test_a_configured_server_cannot_be_started_or_stopped"),
+            ("status", "test_a_server_error_is_one_line_with_exit_code_135"),
+            ("url", "test_an_invalid_url_is_rejected_without_printing_it"),
         )
     },
     "table refresh": Elsewhere(
@@ -292,8 +297,8 @@ EVERY: dict[str, Here | Elsewhere] = {
         json="spark/test_catalog.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",
     ),
     "db shell": Elsewhere(
-        success="ledger/test_cli_setup.py::test_db_shell_is_psql_on_the_ledger_and_has_its_exit_code",
-        error="ledger/test_cli_setup.py::test_db_shell_is_psql_on_the_ledger_and_has_its_exit_code",
+        success="ledger/test_cli_setup.py::test_db_shell_runs_psql_and_returns_its_exit_code",
+        error="ledger/test_cli_setup.py::test_db_shell_runs_psql_and_returns_its_exit_code",
         json=None,
     ),
     **{
@@ -311,19 +316,16 @@ EVERY: dict[str, Here | Elsewhere] = {
         )
     },
 }
-HERE = [pytest.param(name, one, id=name) for name, one in EVERY.items() if isinstance(one, Here)]
+HERE = [pytest.param(name, row, id=name) for name, row in EVERY.items() if isinstance(row, Here)]
 
 
-def test_every_command_is_in_the_table_of_successes_errors_and_json() -> None:
+def test_every_command_has_tests_of_success_error_and_json() -> None:
     assert set(EVERY) == set(OPTIONS)
-    assert {name for name, one in EVERY.items() if one.json is None} == {
+    assert {name for name, row in EVERY.items() if row.json is None} == {
         name for name, options in OPTIONS.items() if "--json" not in options
     }
     named = {
-        test
-        for command in EVERY.values()
-        if isinstance(command, Elsewhere)
-        for test in (command.success, command.error, command.json)
+        test for row in EVERY.values() if isinstance(row, Elsewhere) for test in (row.success, row.error, row.json)
     }
     for test in named - {None}:
         file, _, function = str(test).partition("::")
@@ -346,7 +348,7 @@ def month(server: str, month_name: str, lake: Path) -> Iterator[Flow]:
 
 
 @pytest.mark.parametrize(("name", "row"), HERE)
-def test_every_command_has_its_success_its_error_and_its_json(
+def test_every_command_succeeds_fails_and_prints_json(
     month: Flow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, row: Here
 ) -> None:
     monkeypatch.setenv("ODF_HOME", str(tmp_path / "home"))
@@ -357,11 +359,11 @@ def test_every_command_has_its_success_its_error_and_its_json(
         return of(*name.split(), *options, *arguments.format(tmp=tmp_path).split())
 
     if row.json is not None:
-        # As a rehearsal where there is one, so that it can be done in earnest afterwards.
+        # As a dry run where there is one, so that the real run below still has something to do.
         well = row.well if row.json_well is None else row.json_well
-        said = call(well, *dry, "--json")
-        assert said.exit_code == 0, said.output
-        assert row.json in json.JSONDecoder().raw_decode(said.stdout)[0]
+        printed = call(well, *dry, "--json")
+        assert printed.exit_code == 0, printed.output
+        assert row.json in json.JSONDecoder().raw_decode(printed.stdout)[0]
     if row.wrong is None:
         with impatient():
             wrong = call(row.well, of=Odf(url=NOWHERE))

@@ -12,7 +12,7 @@ from opendataflow_dagster.protocol.resubmit import resubmit
 from tests.factories import Flow, key
 
 
-def test_a_rehearsal_says_what_the_verbs_would_do_and_changes_nothing(flow: Flow) -> None:
+def test_a_rehearsal_reports_what_verbs_do_and_changes_nothing(flow: Flow) -> None:
     flow.register("load: -> raw")
     flow.produce("load", "1")
     with Ledger(flow.url, rehearsal=True) as rehearsal:
@@ -25,8 +25,8 @@ def test_a_rehearsal_says_what_the_verbs_would_do_and_changes_nothing(flow: Flow
     assert flow.psql.execute("select from dataflow.chunk_event where actor = 'ada'").rowcount == 0
 
 
-def test_a_closed_pipe_is_no_answer(flow: Flow) -> None:
-    """The reader left before the end, so the exit code is neither yes nor no."""
+def test_a_closed_pipe_exits_with_128(flow: Flow) -> None:
+    """Neither yes (0) nor no (1): the reader did not see all output."""
     flow.type(
         "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)"
         " select 'big', 'someone', n::text, 'OUT', 'READY' from generate_series(1, 10000) n"

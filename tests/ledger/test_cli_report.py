@@ -1,4 +1,4 @@
-"""What leaves the terminal: the report, the metrics, the digest. Each well, wrongly, and as JSON."""
+"""`odf report`, `odf metrics` and `odf digest`: success, errors and JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOSTILE = '<script>alert("x")</script>$(reboot)'
 
 @pytest.fixture(scope="module")
 def month(shared_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    """Nobody changes it. One DataSet has 10,000 chunks, and one a hostile chunk."""
+    """Shared and never changed. One DataSet has 10,000 chunks, one a chunk with a hostile name."""
     with Ledger(shared_database, actor="test") as ledger, psycopg.connect(shared_database, autocommit=True) as psql:
         flow = Flow(ledger=ledger, url=shared_database, psql=psql, root=tmp_path_factory.mktemp("lake"))
         after_an_outage(flow)
@@ -55,45 +55,39 @@ def run(month: Flow) -> Odf:
 # --- report
 
 
-def test_the_report_is_one_page_that_needs_nothing_else(run: Odf, tmp_path: Path) -> None:
+def test_the_report_is_a_self_contained_page(run: Odf, tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     assert run.text("report", "-o", str(target)) == f"Wrote {target}.\n"
     page = target.read_text()
-    for part in (
-        "Heat-maps",
-        "What failed",
-        "Throughput",
-        "How long a chunk takes",
-        "SLA",
-        "/mnt/lake/* does not exist",
-    ):
+    for part in ("Heat-maps", "Failures", "Throughput", "Duration per chunk", "SLA", "/mnt/lake/* is not there"):
         assert part in page
     assert re.findall(r"(?:src|href|url\()", page) == []
     assert "<script" not in page
     assert "&lt;script&gt;alert" in page
-    # 10,000 chunks: a path for each status, not an element for each chunk.
+    # 10,000 chunks: one path per status, not one element per chunk.
     (big,) = re.findall(r'aria-label="big".*?</svg>', page)
     assert (big.count("<path"), big.count("M")) == (2, 10_000)
     assert run.text("report", "-o", "-").startswith("<!doctype html>")
 
 
-def test_the_report_as_json_has_answers_durations_throughput_and_sla(run: Odf) -> None:
-    found = run.json("report")
-    assert {one["jobid"] for one in found["durations"]} == {"load", "average"}
-    assert sum(one["versions"] for one in found["hours"]) == 28
-    assert len(found["hours"]) == 48
-    assert {one["jobid"]: one["breached"] for one in found["sla"]} == {
+def test_report_json_has_answers_durations_throughput_and_sla(run: Odf) -> None:
+    result = run.json("report")
+    assert {job["jobid"] for job in result["durations"]} == {"load", "average"}
+    assert sum(hour["versions"] for hour in result["hours"]) == 28
+    assert len(result["hours"]) == 48
+    assert {run["jobid"]: run["breached"] for run in result["sla"]} == {
         "average": False,
         "hostile": False,
         "load": False,
     }
-    answers = {one["dataid"]: [each["yes"] for each in one["answers"]] for one in found["failures"]["answers"]}
+    verdicts = result["failures"]["answers"]
+    answers = {verdict["dataid"]: [answer["yes"] for answer in verdict["answers"]] for verdict in verdicts}
     assert answers["2024-01-12"] == [True, True, True, True, False]
     assert "cannot be written" in run.error("report", "-o", "/no/such/folder/report.html")
-    assert "choose one" in run.error("report", "--json", "-o", "report.json")
+    assert "--json cannot be combined with --output" in run.error("report", "--json", "-o", "report.json")
 
 
-def test_the_report_says_how_many_heat_maps_it_did_not_draw(flow: Flow) -> None:
+def test_the_report_counts_omitted_heat_maps(flow: Flow) -> None:
     flow.type("insert into dataflow.dataset (datasetid) select 'set_' || n from generate_series(1, 62) n")
     flow.type(
         "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)"
@@ -161,29 +155,29 @@ def test_the_slowest_of_the_healthy_runs_is_within_the_sla(flow: Flow) -> None:
 # --- metrics
 
 
-def test_metrics_are_what_prometheus_reads(run: Odf, tmp_path: Path) -> None:
-    found = samples(run.text("metrics"))
-    assert found["odf_up", ()] == 1
-    assert found["odf_chunks", ("delays", "FAILED")] == 5
-    assert found["odf_runnable_chunks", ("average",)] == 6
-    assert found["odf_run_sla_breached", ("load",)] == 0
+def test_metrics_are_in_prometheus_format(run: Odf, tmp_path: Path) -> None:
+    result = samples(run.text("metrics"))
+    assert result["odf_up", ()] == 1
+    assert result["odf_chunks", ("delays", "FAILED")] == 5
+    assert result["odf_runnable_chunks", ("average",)] == 6
+    assert result["odf_run_sla_breached", ("load",)] == 0
     target = tmp_path / "odf.prom"
     assert run.text("metrics", "--textfile", str(target)) == f"Wrote {target}.\n"
     assert samples(target.read_text())["odf_chunks", ("big", "READY")] == 9_999
     assert {"name": "odf_up", "labels": {}, "value": 1} in run.json("metrics")["metrics"]
 
 
-def test_metrics_refuse_what_is_not_this_machine_or_cannot_be_written(run: Odf) -> None:
-    assert "is not this machine alone" in run.error("metrics", "--listen", "0.0.0.0:9187")
-    assert "is no address" in run.error("metrics", "--listen", "here")
+def test_metrics_rejects_remote_addresses_and_unwritable_files(run: Odf) -> None:
+    assert "is not a loopback address" in run.error("metrics", "--listen", "0.0.0.0:9187")
+    assert "is not a valid address" in run.error("metrics", "--listen", "here")
     assert "cannot be written" in run.error("metrics", "--textfile", "/no/such/folder/odf.prom")
     for both in (["--json", "--textfile", "x"], ["--listen", "0", "--json"], ["--listen", "0", "--textfile", "x"]):
-        assert "choose one" in run.error("metrics", *both)
-    assert "--allow-remote goes with --listen" in run.error("metrics", "--allow-remote")
+        assert "--textfile, --listen and --json cannot be combined" in run.error("metrics", *both)
+    assert "--allow-remote requires --listen" in run.error("metrics", "--allow-remote")
 
 
 @pytest.mark.parametrize(("address", "url"), [("0", "http://127.0.0.1:"), ("[::1]:0", "http://[::1]:")])
-def test_the_endpoint_answers_on_loopback_until_it_is_interrupted(month: Flow, address: str, url: str) -> None:
+def test_the_endpoint_serves_loopback_until_interrupted(month: Flow, address: str, url: str) -> None:
     process = subprocess.Popen(
         [*ODF, "metrics", "--listen", address],
         stdout=subprocess.PIPE,
@@ -193,9 +187,9 @@ def test_the_endpoint_answers_on_loopback_until_it_is_interrupted(month: Flow, a
     )
     assert process.stdout is not None
     try:
-        said = process.stdout.readline()
-        shown = said.split(";")[0]
-        assert shown.startswith(url), said
+        printed = process.stdout.readline()
+        shown = printed.split(";")[0]
+        assert shown.startswith(url), printed
         with urlopen(shown, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
             assert samples(answer.read().decode())["odf_chunks", ("flights", "READY")] == 20
     finally:
@@ -204,7 +198,7 @@ def test_the_endpoint_answers_on_loopback_until_it_is_interrupted(month: Flow, a
         process.stdout.close()
 
 
-def test_every_metric_of_the_example_dashboard_is_one_that_odf_has(run: Odf) -> None:
+def test_the_example_dashboard_uses_only_existing_metrics(run: Odf) -> None:
     run.text("throttle", "load", "3")
     dashboard = json.loads((PROJECT / "examples/grafana-dashboard.json").read_text())
     wanted = {
@@ -219,59 +213,61 @@ def test_every_metric_of_the_example_dashboard_is_one_that_odf_has(run: Odf) -> 
 
 def samples(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
     return {
-        (one.name, tuple(one.labels.values())): one.value
+        (sample.name, tuple(sample.labels.values())): sample.value
         for family in text_string_to_metric_families(text)
-        for one in family.samples
+        for sample in family.samples
     }
 
 
 # --- digest
 
 
-def test_the_digest_of_an_outage_is_one_message_with_its_causes(run: Odf) -> None:
-    said = run.text("digest")
-    assert said.startswith("8 chunks of 4 Jobs failed, of 5 causes\n")
-    assert "- 4 chunks of average, since " in said
-    assert 'odf resubmit --failed-since "' in said
-    assert "\x1b" not in said
-    # What is pasted into a shell is one chunk, whatever its name.
-    assert "odf chunk show odd '<script>" in said
-    found = run.json("digest", "--since", "6h")
-    assert (found["failed"], len(found["causes"]), found["posted"]) == (8, 5, False)
-    assert run.text("digest", "--until", "1h", "--since", "2h") == "Nothing failed.\n"
+def test_the_digest_of_an_outage_is_one_message_by_cause(run: Odf) -> None:
+    printed = run.text("digest")
+    assert printed.startswith("8 chunks of 4 Jobs failed, 5 causes\n")
+    assert "- 4 chunks of average, since " in printed
+    assert 'odf resubmit --failed-since "' in printed
+    assert "\x1b" not in printed
+    # The chunk name is quoted for a shell.
+    assert "odf chunk show odd '<script>" in printed
+    result = run.json("digest", "--since", "6h")
+    assert (result["failed"], len(result["causes"]), result["posted"]) == (8, 5, False)
+    assert run.text("digest", "--until", "1h", "--since", "2h") == "No failures.\n"
 
 
-def test_the_digest_as_a_mail_has_no_header_of_somebody_else(run: Odf) -> None:
-    said = run.text("digest", "--mail", "ops@example.com")
-    head, _, body = said.partition("\n\n")
+def test_a_digest_mail_cannot_be_given_extra_headers(run: Odf) -> None:
+    printed = run.text("digest", "--mail", "ops@example.com")
+    head, _, body = printed.partition("\n\n")
     assert "To: ops@example.com" in head
-    assert "Subject: odf: 8 chunks of 4 Jobs failed, of 5 causes" in head
+    assert "Subject: odf: 8 chunks of 4 Jobs failed, 5 causes" in head
     assert "spam" not in head
     assert "4 chunks of average" in body
     assert run.text("digest", "--mail", "ops@example.com", "--until", "1h") == ""
-    assert "is no mail address" in run.error("digest", "--mail", "ops@example.com\nBcc: all@example.com")
-    assert "choose --webhook or --mail" in run.error("digest", "--mail", "a@b", "--webhook")
+    assert "is not a valid email address" in run.error("digest", "--mail", "ops@example.com\nBcc: all@example.com")
+    assert "--webhook cannot be combined with --mail" in run.error("digest", "--mail", "a@b", "--webhook")
 
 
-def test_the_digest_is_posted_once_and_the_url_is_told_to_nobody(run: Odf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_is_posted_once_without_revealing_the_url(run: Odf, monkeypatch: pytest.MonkeyPatch) -> None:
     with Webhook() as webhook:
         monkeypatch.setenv("ODF_WEBHOOK_URL", f"http://127.0.0.1:{webhook.port}/s3cret")
         assert "8 chunks of 4 Jobs failed" in run.text("digest", "--webhook", "--dry-run")
         assert webhook.received == []
-        assert run.text("digest", "--webhook") == "Posted: 8 chunks of 4 Jobs failed, of 5 causes\n"
-        assert [one["text"].splitlines()[0] for one in webhook.received] == ["8 chunks of 4 Jobs failed, of 5 causes"]
+        assert run.text("digest", "--webhook") == "Posted: 8 chunks of 4 Jobs failed, 5 causes\n"
+        assert [message["text"].splitlines()[0] for message in webhook.received] == [
+            "8 chunks of 4 Jobs failed, 5 causes"
+        ]
         assert run.json("digest", "--webhook", "--until", "1h")["posted"] is False
         assert len(webhook.received) == 1
         webhook.answer = 500
-        said = run.error("digest", "--webhook", exit_code=128)
-        assert "did not take the message (HTTP 500)" in said
-        assert "s3cret" not in said
+        printed = run.error("digest", "--webhook", exit_code=128)
+        assert "did not accept the message (HTTP 500)" in printed
+        assert "s3cret" not in printed
     monkeypatch.setenv("ODF_WEBHOOK_URL", "http://[s3cret")
-    said = run.error("digest", "--webhook", exit_code=128)
-    assert "did not take the message (ValueError)" in said
-    assert "s3cret" not in said
+    printed = run.error("digest", "--webhook", exit_code=128)
+    assert "did not accept the message (ValueError)" in printed
+    assert "s3cret" not in printed
     monkeypatch.setenv("ODF_WEBHOOK_URL", "file:///etc/passwd")
-    assert "is not set to an http or https url" in run.error("digest", "--webhook")
+    assert "ODF_WEBHOOK_URL must be an http or https URL" in run.error("digest", "--webhook")
 
 
 class Webhook:

@@ -1,4 +1,4 @@
-"""`odf run` and `odf force` as cron and people call them: a process of its own, its signals and its exit codes."""
+"""`odf run` and `odf force` as separate processes: output, signals and exit codes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def shop(flow: Flow, tmp_path: Path) -> Shop:
     return Shop(flow=flow, folder=tmp_path)
 
 
-def test_run_shows_each_stream_on_its_own_and_says_how_it_ended(shop: Shop) -> None:
+def test_run_passes_on_both_streams_and_reports_the_outcome(shop: Shop) -> None:
     shop.register("load: -> raw")
     shop.script('echo for $dataid $1; echo careful >&2; cat; test -z "$ODF_DATABASE_URL"')
     done = shop.odf("run", "load.sh", "--verbose")
@@ -46,47 +46,52 @@ def test_run_shows_each_stream_on_its_own_and_says_how_it_ended(shop: Shop) -> N
     assert ended.startswith("odf: load/1 finished in ")
 
 
-def test_json_is_alone_on_stdout_and_has_every_chunk(shop: Shop) -> None:
+def test_with_json_stdout_has_only_json_with_every_chunk(shop: Shop) -> None:
     shop.register("load: -> raw", dataids="1 2")
     script = shop.script("echo noise; test $dataid = 1")
     done = shop.odf("run", "--all", "--json", script)
-    said = json.loads(done.stdout)
-    assert (said["finished"], said["failed"], said["exit_code"], said["nothing"]) == (1, 1, done.returncode, None)
-    assert [(chunk["dataid"], chunk["result"], chunk["exit_code"]) for chunk in said["chunks"]] == [
+    printed = json.loads(done.stdout)
+    assert (printed["finished"], printed["failed"], printed["exit_code"], printed["nothing"]) == (
+        1,
+        1,
+        done.returncode,
+        None,
+    )
+    assert [(chunk["dataid"], chunk["result"], chunk["exit_code"]) for chunk in printed["chunks"]] == [
         ("1", "finished", 0),
         ("2", "failed", 1),
     ]
-    assert Path(said["chunks"][1]["log"]).read_text() == "noise\n"
+    assert Path(printed["chunks"][1]["log"]).read_text() == "noise\n"
     assert done.stderr.count("noise\n") == 2
 
 
-def test_lines_of_several_scripts_say_whose_they_are(shop: Shop) -> None:
+def test_parallel_scripts_prefix_their_lines_with_the_dataid(shop: Shop) -> None:
     shop.register("load: -> raw", dataids="1 2")
     done = shop.odf("run", "--all", "--parallel", "2", shop.script("echo one; printf two"))
     assert sorted(done.stdout.splitlines()) == ["1 | one", "1 | two", "2 | one", "2 | two"]
 
 
-def test_a_job_can_be_named_and_a_program_found_on_the_path(shop: Shop) -> None:
+def test_run_takes_a_job_name_and_a_program_on_the_path(shop: Shop) -> None:
     shop.register("load: -> raw")
     done = shop.odf("run", "--job", "load", "printenv", "dataid")
     assert (done.returncode, done.stdout) == (0, "1\n")
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["run"], 64, "Missing argument 'SCRIPT'"),
-        (["run", "nowhere.sh"], 64, "there is no script nowhere.sh; give its path"),
+        (["run", "nowhere.sh"], 64, "script nowhere.sh does not exist; pass its path"),
         (["run", "plain.sh"], 64, "is not executable; run: chmod +x"),
         (["run", "other.sh"], 64, "job other is not registered"),
-        (["run", "--dataid", "1", "--all", "load.sh"], 64, "--dataid names one chunk"),
+        (["run", "--dataid", "1", "--all", "load.sh"], 64, "--dataid cannot be combined with --all or --parallel"),
         (["run", "--parallel", "0", "load.sh"], 64, "0 is not in the range"),
         (["force", "load.sh"], 64, "Missing option '--dataid'"),
-        (["run", "load.sh"], 1, "job load has no ready chunk; see: odf why load"),
+        (["run", "load.sh"], 1, "no chunk of job load is ready; see odf why load"),
         (["run", "--dataid", "1", "load.sh"], 1, "raw/1 is HOLD"),
     ],
 )
-def test_what_cannot_run_is_one_sentence_and_its_code(shop: Shop, words: list[str], code: int, said: str) -> None:
+def test_a_script_that_cannot_run_is_a_one_line_error(shop: Shop, words: list[str], code: int, message: str) -> None:
     shop.register("load: -> raw")
     shop.flow.type("update dataflow.datastatus set status = 'HOLD'")
     for name in ("load.sh", "other.sh", "plain.sh"):
@@ -94,11 +99,11 @@ def test_what_cannot_run_is_one_sentence_and_its_code(shop: Shop, words: list[st
     (shop.folder / "plain.sh").chmod(0o644)
     done = shop.odf(*words)
     assert (done.returncode, done.stdout) == (code, "")
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
 
 
-def test_a_wrong_passphrase_is_a_failure_of_its_own_and_upstreams_variable_is_understood(shop: Shop) -> None:
+def test_a_wrong_passphrase_exits_with_142_and_passkey_is_accepted(shop: Shop) -> None:
     shop.register("load: -> raw")
     shop.flow.type("update dataflow.dataset set encryptedpass=%s", encrypt("right", "hush", "raw"))
     script = shop.script("true")
@@ -108,15 +113,15 @@ def test_a_wrong_passphrase_is_a_failure_of_its_own_and_upstreams_variable_is_un
     assert shop.odf("run", script, PASSKEY="right").returncode == 0
 
 
-def test_a_dry_run_shows_command_chunk_and_variables_without_passwords_and_changes_nothing(shop: Shop) -> None:
+def test_a_dry_run_shows_variables_without_passwords(shop: Shop) -> None:
     shop.register("load: -> raw")
     shop.flow.type("update dataflow.dataset set hostname='db1', encryptedpass=%s", encrypt("right", "hush", "raw"))
     script = shop.script(f"touch {shop.folder}/ran")
     for verb in (["run"], ["force", "--dataid", "1"]):
         done = shop.odf(*verb, "--dry-run", "--json", script, "-x", ODF_PASSPHRASE="right")
-        said = json.loads(done.stdout)
-        assert (said["command"], said["dataids"], said["exit_code"]) == ([str(script), "-x"], ["1"], 0)
-        assert (said["variables"]["raw_hostname"], said["variables"]["raw_password"]) == ("db1", "***")
+        printed = json.loads(done.stdout)
+        assert (printed["command"], printed["dataids"], printed["exit_code"]) == ([str(script), "-x"], ["1"], 0)
+        assert (printed["variables"]["raw_hostname"], printed["variables"]["raw_password"]) == ("db1", "***")
     done = shop.odf("run", "--dry-run", script, ODF_PASSPHRASE="right")
     assert "would run for 1" in done.stdout
     assert "hush" not in done.stdout
@@ -125,14 +130,14 @@ def test_a_dry_run_shows_command_chunk_and_variables_without_passwords_and_chang
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["run", "load.sh"], 0, "./load.sh would run for 2"),
         (["run", "--all", "load.sh"], 0, "./load.sh would run for 2 chunks: 2, 3"),
         (["run", "--dataid", "1", "load.sh"], 1, "raw/1 is HOLD"),
         (["run", "--dataid", "4", "load.sh"], 0, "./load.sh would run for 4"),
         (["run", "--dataid", "9", "clean.sh"], 1, "raw/9 does not exist"),
-        (["run", "clean.sh"], 1, "./clean.sh would not run: job clean has no ready chunk"),
+        (["run", "clean.sh"], 1, "./clean.sh would not run: no chunk of job clean is ready"),
         (["run", "--dataid", "a\nb", "load.sh"], 64, "a\\nb"),
         (["run", "other.sh"], 3, "./other.sh would not run: job other is paused"),
         (["run", "--dataid", "1", "other.sh"], 3, "./other.sh would not run: job other is paused"),
@@ -140,9 +145,7 @@ def test_a_dry_run_shows_command_chunk_and_variables_without_passwords_and_chang
         (["force", "--dataid", "1", "load.sh"], 0, "./load.sh would run for 1"),
     ],
 )
-def test_a_dry_run_says_and_exits_as_the_run_in_earnest_would(
-    shop: Shop, words: list[str], code: int, said: str
-) -> None:
+def test_a_dry_run_reports_and_exits_like_the_real_run(shop: Shop, words: list[str], code: int, message: str) -> None:
     shop.register("load: -> raw", "clean: raw -> tidy", "other: -> more", dataids="1 2 3 4")
     shop.flow.type("update dataflow.datastatus set status = 'HOLD' where datasetid = 'raw' and dataid = '1'")
     shop.flow.type("update dataflow.datastatus set status = 'FAILED' where datasetid = 'raw' and dataid = '4'")
@@ -150,33 +153,33 @@ def test_a_dry_run_says_and_exits_as_the_run_in_earnest_would(
     for name in ("load.sh", "clean.sh", "other.sh"):
         shop.script("true", name)
     rehearsed = shop.odf(words[0], "--dry-run", *words[1:])
-    assert said in " ".join((rehearsed.stdout + rehearsed.stderr).split())
+    assert message in " ".join((rehearsed.stdout + rehearsed.stderr).split())
     assert (rehearsed.returncode, shop.flow.status("raw/2")) == (code, "PENDING")
     assert shop.odf(*words).returncode == code
 
 
-def test_a_run_that_was_refused_leaves_no_run_behind(shop: Shop) -> None:
+def test_a_refused_run_leaves_no_run_behind(shop: Shop) -> None:
     shop.register("load: -> raw")
     shop.flow.type("update dataflow.datastatus set status = 'HOLD'")
     assert shop.odf("run", "--dataid", "1", shop.script("true")).returncode == 1
     assert find_runs(shop.flow.ledger) == []
 
 
-def test_force_runs_a_chunk_that_has_no_input(shop: Shop) -> None:
+def test_force_runs_a_chunk_without_its_input(shop: Shop) -> None:
     shop.register("clean: raw -> tidy")
     done = shop.odf("force", "--as", "ada", "--dataid", "x", "--json", shop.script("true", "clean.sh"))
     assert json.loads(done.stdout)["finished"] == 1
-    (found,) = shop.flow.psql.execute("select reason from dataflow.chunk_event where new_status = 'RUNNING'").fetchall()
-    assert found == ("forced by ada",)
+    (result,) = shop.flow.psql.execute(
+        "select reason from dataflow.chunk_event where new_status = 'RUNNING'"
+    ).fetchall()
+    assert result == ("forced by ada",)
 
 
 # ---- signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_reaches_the_script_and_its_children_and_the_chunk_has_failed(
-    shop: Shop, number: signal.Signals
-) -> None:
+def test_a_signal_reaches_script_and_children_and_fails_the_chunk(shop: Shop, number: signal.Signals) -> None:
     shop.register("load: -> raw", dataids="1 2")
     pid = shop.folder / "pid"
     script = shop.script(
@@ -189,11 +192,11 @@ def test_a_signal_reaches_the_script_and_its_children_and_the_chunk_has_failed(
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, out) == (160 + number, "cleaned up\n")
     assert "load/1 failed: exit code 9" in err
-    assert [shop.flow.status(f"raw/{one}") for one in "12"] == ["FAILED", "PENDING"]
+    assert [shop.flow.status(f"raw/{dataid}") for dataid in "12"] == ["FAILED", "PENDING"]
     assert not is_alive(int(pid.read_text()))
 
 
-def test_a_signal_that_the_caller_ignores_stays_ignored(shop: Shop) -> None:
+def test_a_signal_ignored_by_the_caller_stays_ignored(shop: Shop) -> None:
     shop.register("load: -> raw")
     signalled = shop.folder / "signalled"
     script = shop.script(f"echo begun; until [ -e {signalled} ]; do sleep 0.05; done; echo end")
@@ -209,7 +212,7 @@ def test_a_signal_that_the_caller_ignores_stays_ignored(shop: Shop) -> None:
     assert (process.returncode, shop.flow.status("raw/1")) == (0, "READY")
 
 
-def test_a_script_that_ignores_the_signal_is_killed_after_the_grace_and_at_once_by_a_second(shop: Shop) -> None:
+def test_a_script_that_ignores_signals_is_killed(shop: Shop) -> None:
     shop.register("load: -> raw", dataids="1 2")
     script = shop.script("trap 'echo no' TERM; echo begun; while :; do sleep 0.1; done")
     for grace in ("0.2", "1000"):
@@ -225,7 +228,7 @@ def test_a_script_that_ignores_the_signal_is_killed_after_the_grace_and_at_once_
         assert "killed by SIGKILL" in err
 
 
-def test_a_run_that_hangs_past_its_lease_loses_its_chunk_and_publishes_nothing(shop: Shop) -> None:
+def test_a_run_that_outlives_its_lease_cannot_publish(shop: Shop) -> None:
     shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=1)))
     pid, claimed = shop.folder / "pid", shop.folder / "claimed"
     script = shop.script(f"echo $$ > {pid}; echo begun; until [ -e {claimed} ]; do sleep 0.05; done")
@@ -245,8 +248,8 @@ def test_a_run_that_hangs_past_its_lease_loses_its_chunk_and_publishes_nothing(s
     assert shop.flow.chunk("raw/1").version is None
 
 
-def test_a_reader_that_goes_away_or_sleeps_does_not_stop_the_work(shop: Shop) -> None:
-    """While its output is not read, the script waits and its lease is renewed."""
+def test_a_slow_or_closed_reader_does_not_stop_the_script(shop: Shop) -> None:
+    """While the reader is slow, the script waits and its lease is renewed."""
     shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=1)))
     script = shop.script("head -c 1000000 /dev/zero; echo end >&2")
     with shop.start("run", script) as process:
@@ -258,7 +261,7 @@ def test_a_reader_that_goes_away_or_sleeps_does_not_stop_the_work(shop: Shop) ->
     assert shop.flow.status("raw/1") == "READY"
 
 
-def test_a_signal_ends_a_run_whose_output_nobody_reads(shop: Shop) -> None:
+def test_a_signal_ends_a_run_with_unread_output(shop: Shop) -> None:
     shop.register("load: -> raw")
     begun = shop.folder / "begun"
     with shop.start("run", "--grace", "1", shop.script(f"touch {begun}; head -c 1000000 /dev/zero")) as process:
@@ -273,7 +276,7 @@ RENEWED = """
       from dataflow.datastatus"""
 
 
-def test_kill_9_of_odf_leaves_a_script_that_can_publish_nothing(shop: Shop) -> None:
+def test_after_kill_9_of_odf_its_script_cannot_publish(shop: Shop) -> None:
     shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=1)))
     with shop.start("run", shop.script("echo begun; sleep 1000")) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""DataSets and Jobs on the command line: list, show, add, set, export, import; and `odf db shell`."""
+"""`odf dataset` and `odf job`: list, show, add, set, export, import; and `odf db shell`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def registered(flow: Flow) -> Flow:
 
 @pytest.fixture(scope="module")
 def unchanged(shared_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Odf]:
-    """For what is refused: nothing changes, so all may share it."""
+    """Shared by tests of refused commands, which change nothing."""
     with Ledger(shared_database) as ledger, psycopg.connect(shared_database, autocommit=True) as psql:
         with_definitions(Flow(ledger=ledger, url=shared_database, psql=psql, root=tmp_path_factory.mktemp("lake")))
         yield Odf(url=shared_database)
@@ -46,25 +46,27 @@ def with_definitions(flow: Flow) -> Flow:
     return flow
 
 
-def test_datasets_are_listed_with_who_makes_and_reads_them(registered: Flow, run: Odf) -> None:
+def test_dataset_list_shows_producers_and_consumers(registered: Flow, run: Odf) -> None:
     lines = run.text("dataset", "list").splitlines()
-    assert lines[0].split() == ["DATASET", "made", "by", "read", "by", "partitions", "location", "owner"]
+    assert lines[0].split() == ["DATASET", "producer", "consumers", "partitions", "location", "owner"]
     assert lines[3].split("  ")[0] == "weather"
-    assert "someone else" in lines[3]
+    assert "external" in lines[3]
     assert "daily from 2024-01-01" in lines[3]
-    found = {one["datasetid"]: one for one in run.json("dataset", "list")["datasets"]}
-    assert (found["flights"]["producer"], found["flights"]["consumers"]) == ("load", ["average"])
-    assert (found["weather"]["producer"], found["weather"]["owner"]) == (None, "ada")
+    result = {dataset["datasetid"]: dataset for dataset in run.json("dataset", "list")["datasets"]}
+    assert (result["flights"]["producer"], result["flights"]["consumers"]) == ("load", ["average"])
+    assert (result["weather"]["producer"], result["weather"]["owner"]) == (None, "ada")
 
 
-def test_jobs_are_listed_and_shown_with_what_they_read_make_and_may(registered: Flow, run: Odf) -> None:
+def test_jobs_are_shown_with_inputs_outputs_and_limits(registered: Flow, run: Odf) -> None:
     assert "average  flights, weather  delays   10 min" in run.text("job", "list")
-    assert [one["jobid"] for one in run.json("job", "list")["jobs"]] == ["average", "load"]
+    assert [job["jobid"] for job in run.json("job", "list")["jobs"]] == ["average", "load"]
     run.text("throttle", "average", "3")
-    assert "At most 3 of its chunks run at a time" in run.text("job", "show", "average")
-    found = run.json("job", "show", "average")
-    assert found["policy"]["lease"] == 600
-    assert found["room"]["concurrency"] == 3
+    assert "Concurrency limit: 0 of 3 chunks running; change it with: odf throttle average N" in run.text(
+        "job", "show", "average"
+    )
+    result = run.json("job", "show", "average")
+    assert result["policy"]["lease"] == 600
+    assert result["room"]["concurrency"] == 3
     assert "job nope is not registered" in run.error("job", "show", "nope")
 
 
@@ -73,76 +75,74 @@ def test_a_dataset_is_shown_without_its_password(registered: Flow, run: Odf) -> 
         "update dataflow.dataset set encryptedpass = 's3cret', username = 'reader' where datasetid = 'weather'"
     )
     for words in (["dataset", "show", "weather"], ["dataset", "show", "weather", "--json"], ["dataset", "export"]):
-        said = run.text(*words)
-        assert "reader" in said
-        assert "s3cret" not in said
+        printed = run.text(*words)
+        assert "reader" in printed
+        assert "s3cret" not in printed
     assert "DataSet nope is not registered; list the DataSets with: odf dataset list" in run.error(
         "dataset", "show", "nope"
     )
 
 
-def test_an_empty_ledger_says_how_to_begin(run: Odf) -> None:
-    assert "Add one: odf dataset add NAME" in run.text("dataset", "list")
-    assert "Add one: odf job add NAME" in run.text("job", "list")
+def test_an_empty_ledger_suggests_the_first_command(run: Odf) -> None:
+    assert "Add one with: odf dataset add NAME" in run.text("dataset", "list")
+    assert "Add one with: odf job add NAME" in run.text("job", "list")
     assert run.json("dataset", "list") == {"datasets": []}
     assert run.json("job", "export") == {"format": 1, "datasets": [], "jobs": []}
 
 
-def test_a_dataset_is_added_once_and_then_set(run: Odf) -> None:
+def test_a_dataset_is_added_once_then_changed_with_set(run: Odf) -> None:
     words = ["dataset", "add", "codes", "--partitions", "static:a,b", "--hostname", "db1", "--repeats"]
-    assert run.text(*words, "--dry-run").endswith("New: dataset codes.\n")
+    assert run.text(*words, "--dry-run").endswith("Added: dataset codes.\n")
     assert run.json(*words)["new"] == ["dataset codes"]
-    assert "there is a DataSet codes; change it with" in run.error(*words)
+    assert "DataSet codes already exists; change it with" in run.error(*words)
     assert run.json("dataset", "set", "codes", "--owner", "ada", "--tablename", "c")["changed"] == ["dataset codes"]
-    found = run.json("dataset", "show", "codes")
-    assert (found["owner"], found["repeats"], found["partitions"]) == (
+    result = run.json("dataset", "show", "codes")
+    assert (result["owner"], result["repeats"], result["partitions"]) == (
         "ada",
         True,
         {"kind": "static", "keys": ["a", "b"]},
     )
-    assert (found["connection"]["hostname"], found["connection"]["tablename"]) == ("db1", "c")
+    assert (result["connection"]["hostname"], result["connection"]["tablename"]) == ("db1", "c")
     assert run.text("dataset", "set", "codes", "--owner", "", "--partitions", "any") == "Changed: dataset codes.\n"
     assert run.json("dataset", "show", "codes")["partitions"] is None
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["dataset", "add", "x", "--partitions", "daily:soon"], "'soon' is not a daily dataid"),
-        (["dataset", "add", "x", "--partitions", "sometimes"], "are no partitions; write daily:2024-01-01"),
+        (["dataset", "add", "x", "--partitions", "sometimes"], "is not a valid partition scheme; use daily:2024-01-01"),
         (["dataset", "add", "x", "--timezone", "Mars/North"], "is not a time zone"),
         (["dataset", "add", "x", "--location", "../up"], "is not a root"),
         (["dataset", "add", " "], "must not be empty"),
         (["dataset", "set", "codes"], "DataSet codes is not registered"),
-        (["dataset", "set", "flights"], "say what of flights to change"),
-        (["dataset", "set", "flights", "--timezone", ""], "has a time zone"),
+        (["dataset", "set", "flights"], "DataSet flights: nothing to change"),
+        (["dataset", "set", "flights", "--timezone", ""], "--timezone must not be empty"),
         (["dataset", "export", "nope"], "DataSet nope is not registered"),
-        (["job", "add", "x"], "name at least one with --out"),
+        (["job", "add", "x"], "pass at least one with --out"),
         (["job", "add", "x", "--out", "nope"], "job x uses nope, which is not registered"),
         (["job", "add", "x", "--out", "flights"], "has two producers, load and x"),
-        (["job", "add", "load", "--out", "flights"], "there is a job load; change it with"),
+        (["job", "add", "load", "--out", "flights"], "job load already exists; change it with"),
         (["job", "set", "load", "--in", "delays"], "DataSets depend on themselves"),
         (["dataset", "add", "x", "--partitions", "hourly:"], "'' is not a hourly dataid"),
         (["dataset", "add", "x", "--as", "\udcff"], "the name of who acts holds a character that cannot be stored"),
         (["dataset", "add", "x", "--reason", "\udcff"], "the reason holds a character that cannot be stored"),
-        (["job", "set", "load", "--lease", "soon"], "is no duration"),
+        (["job", "set", "load", "--lease", "soon"], "is not a valid duration"),
         (["job", "set", "load", "--lease", "999999999d"], "make it at most 366 days"),
         (["job", "set", "load", "--retry-delay", "367d"], "make it at most 366 days"),
-        (["job", "set", "load"], "say what of load to change"),
+        (["job", "set", "load"], "job load: nothing to change"),
         (["job", "set", "nope", "--lease", "1h"], "job nope is not registered"),
         (["job", "export", "nope"], "job nope is not registered"),
         (["job", "import", "no-such-file.json"], "no-such-file.json"),
     ],
 )
-def test_what_cannot_be_registered_is_one_sentence_and_changes_nothing(
-    unchanged: Odf, words: list[str], said: str
-) -> None:
+def test_an_invalid_definition_is_one_line_and_changes_nothing(unchanged: Odf, words: list[str], message: str) -> None:
     before = unchanged.text("job", "export")
-    assert said in unchanged.error(*words)
+    assert message in unchanged.error(*words)
     assert unchanged.text("job", "export") == before
 
 
-def test_a_job_is_added_and_set_with_its_policy_and_variables(registered: Flow, run: Odf) -> None:
+def test_job_add_and_set_store_policy_and_variables(registered: Flow, run: Odf) -> None:
     run.text("dataset", "add", "report")
     words = [
         "--in",
@@ -157,16 +157,16 @@ def test_a_job_is_added_and_set_with_its_policy_and_variables(registered: Flow, 
         "PAGER",
         "--ordered",
     ]
-    assert run.text("job", "add", "sum", *words, "--dry-run").endswith("In earnest: New: job sum.\n")
+    assert run.text("job", "add", "sum", *words, "--dry-run").endswith("Would report: Added: job sum.\n")
     assert run.json("job", "add", "sum", *words)["new"] == ["job sum"]
     assert run.json("job", "set", "sum", "--retry-on", "timeout", "--retry-delay", "5min")["changed"] == ["job sum"]
-    assert run.text("job", "set", "sum", "--retry-on", "timeout") == "1 as before.\n"
+    assert run.text("job", "set", "sum", "--retry-on", "timeout") == "1 unchanged.\n"
     assert run.text("job", "set", "sum", "--max-attempts", "3", "--cascade") == "Changed: job sum.\n"
-    found = run.json("job", "show", "sum")
-    assert found["inputs"] == [{"datasetid": "delays", "mapping": "all"}]
-    assert found["environment"] == {"MODE": "full", "PAGER": None}
-    assert found["policy"] | {"max_attempts": 3} == found["policy"]
-    assert [found["policy"][name] for name in ("lease", "retry_on", "retry_delay", "ordered")] == [
+    result = run.json("job", "show", "sum")
+    assert result["inputs"] == [{"datasetid": "delays", "mapping": "all"}]
+    assert result["environment"] == {"MODE": "full", "PAGER": None}
+    assert result["policy"] | {"max_attempts": 3} == result["policy"]
+    assert [result["policy"][name] for name in ("lease", "retry_on", "retry_delay", "ordered")] == [
         7200,
         "timeout",
         300,
@@ -175,7 +175,7 @@ def test_a_job_is_added_and_set_with_its_policy_and_variables(registered: Flow, 
     assert "$PAGER" in run.text("job", "show", "sum")
 
 
-def test_what_was_exported_is_imported_elsewhere_and_again_without_a_change(
+def test_an_export_can_be_imported_repeatedly_without_change(
     registered: Flow, run: Odf, empty_url: str, tmp_path: Path
 ) -> None:
     run.text("job", "set", "load", "--env", "A=1", "--max-attempts", "7")
@@ -185,19 +185,19 @@ def test_what_was_exported_is_imported_elsewhere_and_again_without_a_change(
     elsewhere = Odf(url=empty_url)
     elsewhere.text("schema", "install")
     dry = elsewhere.text("job", "import", str(document), "--dry-run")
-    assert dry == "Dry run, nothing was changed. In earnest: New: " + dry.partition("New: ")[2]
+    assert dry == "Dry run, nothing was changed. Would report: Added: " + dry.partition("Added: ")[2]
     assert len(elsewhere.json("job", "import", str(document))["new"]) == 5
-    assert elsewhere.text("job", "import", str(document)) == "5 as before.\n"
+    assert elsewhere.text("job", "import", str(document)) == "5 unchanged.\n"
     assert elsewhere.text("job", "export") == document.read_text()
     again = elsewhere.json("dataset", "import", str(document))
     assert (again["new"], again["changed"], len(again["unchanged"])) == ([], [], 5)
-    assert [one["datasetid"] for one in run.json("job", "export", "load")["datasets"]] == ["flights"]
+    assert [dataset["datasetid"] for dataset in run.json("job", "export", "load")["datasets"]] == ["flights"]
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not valid JSON"),
         ("[]", "the document is not a registry export"),
         ('{"format": 1, "tables": []}', "the document has the unknown key 'tables'"),
         ('{"format": 1, "datasets": [{"name": "x"}]}', "an entry has no datasetid"),
@@ -245,19 +245,17 @@ def test_what_was_exported_is_imported_elsewhere_and_again_without_a_change(
         ('{"format": 1, "jobs": [{"jobid": "j", "outputs": ["x"]}]}', "job j uses x, which is not registered"),
     ],
 )
-def test_a_document_that_cannot_be_imported_is_one_sentence_and_changes_nothing(
-    unchanged: Odf, document: str, said: str
-) -> None:
+def test_an_invalid_document_is_one_line_and_changes_nothing(unchanged: Odf, document: str, message: str) -> None:
     before = unchanged.text("dataset", "list"), unchanged.text("job", "export")
     for noun in ("dataset", "job"):
         result = unchanged(noun, "import", "-", stdin=document)
         assert (result.exit_code, result.stdout) == (64, "")
-        assert said in result.stderr
+        assert message in result.stderr
         assert "Traceback" not in result.stderr
     assert (unchanged.text("dataset", "list"), unchanged.text("job", "export")) == before
 
 
-def test_an_import_whose_connections_the_database_refuses_registers_nothing(flow: Flow, run: Odf) -> None:
+def test_an_import_that_the_database_rejects_registers_nothing(flow: Flow, run: Odf) -> None:
     flow.type("alter table dataflow.dataset add constraint short_hostnames check (length(hostname) < 5)")
     half = '{"format": 1, "datasets": [{"datasetid": "half", "connection": {"hostname": "too-long"}}]}'
     assert run("dataset", "import", "-", stdin=half).exit_code == 128
@@ -265,23 +263,23 @@ def test_an_import_whose_connections_the_database_refuses_registers_nothing(flow
 
 
 def many(count: int) -> str:
-    return json.dumps({"format": 1, "datasets": [{"datasetid": f"set_{n}"} for n in range(count)]})
+    return json.dumps({"format": 1, "datasets": [{"datasetid": f"set_{number}"} for number in range(count)]})
 
 
-def test_an_import_of_many_needs_a_yes_and_one_of_few_does_not(run: Odf) -> None:
+def test_only_a_large_import_needs_confirmation(run: Odf) -> None:
     asked = run("dataset", "import", "-", stdin=many(21))
     assert (asked.exit_code, asked.stdout) == (64, "")
-    assert "this would register 21 new and 0 changed DataSets and Jobs; look at it with --dry-run" in asked.stderr
+    assert "this would register 21 new and 0 changed DataSets and Jobs; check with --dry-run" in asked.stderr
     assert run.json("dataset", "list") == {"datasets": []}
     assert run("dataset", "import", "-", "--dry-run", stdin=many(21)).exit_code == 0
     assert run("dataset", "import", "-", stdin=many(20)).exit_code == 0
-    # What is there already does not count.
+    # Unchanged definitions do not count.
     done = run("dataset", "import", "-", stdin=many(21))
-    assert (done.exit_code, done.stdout) == (0, "New: dataset set_20; 20 as before.\n")
+    assert (done.exit_code, done.stdout) == (0, "Added: dataset set_20; 20 unchanged.\n")
     assert run("dataset", "import", "-", "--yes", stdin=many(50)).exit_code == 0
 
 
-def test_who_changed_a_dataset_or_a_job_and_why_is_shown_with_it(flow: Flow, run: Odf) -> None:
+def test_show_lists_who_changed_a_definition_and_why(flow: Flow, run: Odf) -> None:
     run.text("dataset", "add", "raw", "--owner", "ada", "--as", "ada", "--reason", "a new source")
     run.text("dataset", "set", "raw", "--owner", "grace", "--hostname", "db1", "--as", "grace", "--reason", "she left")
     flow.type("update dataflow.dataset set encryptedpass = 'hush-hush'")
@@ -291,30 +289,30 @@ def test_who_changed_a_dataset_or_a_job_and_why_is_shown_with_it(flow: Flow, run
 
     login = flow.psql.info.user
     shown = run.json("dataset", "show", "raw")["changes"]
-    assert [(one["by"], one["reason"], one["what"]) for one in shown] == [
+    assert [(change["by"], change["reason"], change["what"]) for change in shown] == [
         (login, None, ["password changed"]),
         ("grace", "she left", ["owner: ada -> grace", "hostname: None -> db1"]),
         ("ada", "a new source", ["new"]),
     ]
     shown = run.json("job", "show", "load")["changes"]
-    assert [(one["by"], one["reason"], one["what"]) for one in shown] == [
+    assert [(change["by"], change["reason"], change["what"]) for change in shown] == [
         (login, None, ["- $MODE"]),
         ("grace", "it is slow", ["lease: 00:10:00 -> 02:00:00"]),
         ("ada", "nightly", ["+ $MODE", "+ OUT raw", "policy new"]),
     ]
-    assert "Who changed it" in run.text("dataset", "show", "raw")
+    assert "Changes" in run.text("dataset", "show", "raw")
     assert "it is slow" in run.text("job", "show", "load")
     assert "hush" not in str(flow.psql.execute("select e::text from dataflow.registry_event e").fetchall())
 
 
-def test_what_changes_nothing_of_the_registry_leaves_no_trace_in_its_history(flow: Flow, run: Odf) -> None:
+def test_a_definition_that_does_not_change_adds_no_history(flow: Flow, run: Odf) -> None:
     run.text("dataset", "add", "raw")
     run.text("dataset", "set", "raw", "--owner", "")
     flow.type("update dataflow.dataset set owner = owner")
     assert len(run.json("dataset", "show", "raw")["changes"]) == 1
 
 
-def test_hourly_and_range_partitions_can_be_written_on_a_command_line(run: Odf) -> None:
+def test_every_partition_scheme_can_be_given_as_an_option(run: Odf) -> None:
     run.text("dataset", "add", "h", "--partitions", "hourly:2024-01-01-00:00/2024-01-02-00:00")
     run.text("dataset", "add", "r", "--partitions", "range:0:999:100")
     run.text("dataset", "add", "m", "--partitions", "monthly:2024-01-01:2024-12-01")
@@ -324,23 +322,26 @@ def test_hourly_and_range_partitions_can_be_written_on_a_command_line(run: Odf) 
 
 
 @pytest.mark.parametrize("words", [["dataset", "list"], ["job", "list"], ["heal"], ["dataset", "add", "x"]])
-def test_a_database_without_the_schema_is_one_sentence_with_the_next_step(empty_url: str, words: list[str]) -> None:
+def test_a_database_without_schema_is_one_line_with_next_step(empty_url: str, words: list[str]) -> None:
     for json_wanted in ([], ["--json"]):
         assert "run: odf schema install" in Odf(url=empty_url).error(*words, *json_wanted, exit_code=134)
 
 
-def test_a_run_by_hand_is_told_in_a_sentence_or_as_json(flow: Flow, run: Odf) -> None:
+def test_job_begin_renew_end_and_fail_report_text_or_json(flow: Flow, run: Odf) -> None:
     (load,) = flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw")))
     flow.plan(load, ["1", "2"])
-    assert run.text("job", "begin", "load").startswith("Run 1 of load has claimed 1; the lease ends ")
-    assert run.text("job", "renew", "1").startswith("The lease now ends ")
+    assert run.text("job", "begin", "load").startswith("Run 1 of job load claimed 1; the lease expires ")
+    assert run.text("job", "renew", "1").startswith("Run 1: the lease now expires ")
     ended = run.json("job", "end", "1", "--rows", "12")
-    assert (ended["run_id"], [(one["datasetid"], one["version"]) for one in ended["versions"]]) == (1, [("raw", 1)])
+    assert (ended["run_id"], [(published["datasetid"], published["version"]) for published in ended["versions"]]) == (
+        1,
+        [("raw", 1)],
+    )
     run.text("job", "begin", "load")
-    assert run.text("job", "fail", "2", "--reason", "disk full") == "Run 2 has failed: 2.\n"
+    assert run.text("job", "fail", "2", "--reason", "disk full") == "Run 2 failed: 2.\n"
 
 
-def test_db_shell_is_psql_on_the_ledger_and_has_its_exit_code(flow: Flow) -> None:
+def test_db_shell_runs_psql_and_returns_its_exit_code(flow: Flow) -> None:
     def shell(*words: str) -> subprocess.CompletedProcess[str]:
         script = "from opendataflow_dagster.cli.main import main; main()"
         return subprocess.run(

@@ -59,7 +59,7 @@ def test_a_password_is_set_from_stdin_verified_and_decrypted(flow: Flow) -> None
     flow.register("load: -> raw, tidy")
     assert run(flow, "verify").output == "No DataSet has a stored password.\n"
     done = run(flow, "set", "raw", given="hush 'quoted'\n")
-    assert (done.exit_code, done.output) == (0, "the password of raw is stored\n")
+    assert (done.exit_code, done.output) == (0, "Stored the password of DataSet raw.\n")
     assert cipher.decrypt("phrase", stored(flow, "raw"), "raw") == "hush 'quoted'"
     assert run(flow, "decrypt", "raw").output == "hush 'quoted'\n"
     assert json.loads(run(flow, "decrypt", "raw", "--json").output) == {"datasetid": "raw", "password": "hush 'quoted'"}
@@ -67,7 +67,7 @@ def test_a_password_is_set_from_stdin_verified_and_decrypted(flow: Flow) -> None
     verified = run(flow, "verify")
     assert (verified.exit_code, verified.output.split()[:6]) == (
         0,
-        ["DataSet", "format", "passphrase", "raw", "odf1", "fits"],
+        ["DataSet", "format", "readable", "raw", "odf1", "yes"],
     )
     other = run(flow, "verify", "--json", phrase="another")
     assert other.exit_code == 1
@@ -95,11 +95,11 @@ def test_encrypt_prints_a_ciphertext_in_our_format_or_in_upstreams(flow: Flow) -
         (["set", "nobody"], 64, "DataSet nobody is not registered"),
         (["decrypt", "nobody"], 64, "DataSet nobody is not registered"),
         (["decrypt", "raw"], 64, "DataSet raw has no stored password; set one with: odf secret set raw"),
-        (["decrypt"], 64, "name the DataSet"),
-        (["encrypt"], 64, "a secret belongs to a DataSet"),
+        (["decrypt"], 64, "missing DATASET: pass one, or use --ciphertext"),
+        (["encrypt"], 64, "missing DATASET: a secret is bound to its DataSet"),
         (["decrypt", "tidy", "--ciphertext", cipher.encrypt("phrase", "hush", "raw")], 142, "cannot be decrypted"),
         (["decrypt", "--ciphertext", cipher.encrypt("phrase", "hush", "raw")], 64, "name the DataSet, too"),
-        (["rotate"], 64, "there is nobody to ask for the new passphrase"),
+        (["rotate"], 64, "cannot prompt for the new passphrase without a terminal"),
         (["set", "raw", "hush"], 64, "unexpected extra argument"),
     ],
 )
@@ -113,10 +113,10 @@ def test_refusals_are_one_sentence_with_their_exit_code(flow: Flow, words: list[
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (b"", "there is no password on stdin"),
-        (b"\n", "there is no password on stdin"),
-        (b"caf\xe9", "the password is no UTF-8 text"),
-        (b"hush\0hush", "holds a NUL character"),
+        (b"", "no password on stdin"),
+        (b"\n", "no password on stdin"),
+        (b"caf\xe9", "the password on stdin is not valid UTF-8"),
+        (b"hush\0hush", "contains a NUL character"),
     ],
 )
 def test_an_invalid_password_is_not_stored(flow: Flow, given: bytes, message: str) -> None:
@@ -142,7 +142,7 @@ def test_rotating_many_passwords_needs_confirmation(flow: Flow) -> None:
     flow.type("update dataflow.dataset set encryptedpass = %s", encrypted)
     asked = run(flow, "rotate", ODF_NEW_PASSPHRASE="new")
     assert (asked.exit_code, asked.stdout) == (64, "")
-    assert "this would encrypt 21 passwords anew; look at it with --dry-run, then say --yes" in asked.stderr
+    assert "this would re-encrypt 21 passwords; check with --dry-run, then pass --yes" in asked.stderr
     assert stored(flow, "set_7") == encrypted
     assert run(flow, "rotate", "--yes", ODF_NEW_PASSPHRASE="new").exit_code == 0
     assert cipher.decrypt("new", stored(flow, "set_7"), None) == "hush"
@@ -157,7 +157,7 @@ def test_rotate_reencrypts_every_password_in_its_own_format_or_none(flow: Flow) 
     assert json.loads(rehearsed.output) == {"dry_run": True, "rotated": ["raw", "tidy"]}
     assert (stored(flow, "raw"), stored(flow, "tidy")) == before
     done = run(flow, "rotate", ODF_NEW_PASSPHRASE="new")
-    assert (done.exit_code, done.output[:11]) == (0, "2 passwords")
+    assert (done.exit_code, done.output[:25]) == (0, "Re-encrypted 2 passwords.")
     assert (cipher.is_upstream(stored(flow, "raw")), cipher.is_upstream(stored(flow, "tidy"))) == (False, True)
     assert cipher.decrypt("new", stored(flow, "tidy"), "tidy") == "two"
     run(flow, "rotate", "--upgrade", phrase="new", ODF_NEW_PASSPHRASE="newer")

@@ -149,7 +149,7 @@ def test_odf_table_refresh_makes_a_table_that_other_processes_read(
     monkeypatch.setenv("ODF_SPARK_CONF", json.dumps(conf))
     run = Odf(url=project.flow.url)
 
-    assert "nowhere is not registered" in run.error("table", "refresh", "nowhere")
+    assert "DataSet nowhere is not registered" in run.error("table", "refresh", "nowhere")
     assert run.json("table", "refresh", "delays") == {"table": "delays", "chunks": 2}
 
     reader = (

@@ -11,7 +11,7 @@ from tests.ledger.test_cli_report import run as run
 from tests.operator import Odf
 
 
-def test_a_browser_shows_the_report_without_asking_anybody_else(run: Odf, tmp_path: Path, chromium: str) -> None:
+def test_a_browser_shows_the_report_without_other_requests(run: Odf, tmp_path: Path, chromium: str) -> None:
     target = tmp_path / "report.html"
     run.text("report", "-o", str(target))
     with sync_playwright() as playwright:
@@ -25,10 +25,10 @@ def test_a_browser_shows_the_report_without_asking_anybody_else(run: Odf, tmp_pa
         page.goto(target.as_uri())
         assert page.title() == "OpenDataFlow report"
         assert page.get_by_role("img", name="big").locator("path").count() == 2
-        assert page.get_by_role("heading", name="What failed").is_visible()
+        assert page.get_by_role("heading", name="Failures").is_visible()
         page.get_by_text("All failed chunks").click()
         assert page.get_by_text("timeout after 30 s").last.is_visible()
-        # Nothing sticks out on the right.
+        # Nothing overflows on the right.
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         browser.close()
     assert (problems, asked) == ([], [target.as_uri()])

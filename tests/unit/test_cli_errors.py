@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from opendataflow_dagster.cli.frame import OdfGroup
+from opendataflow_dagster.cli.groups import OdfGroup
 from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.model.errors import ClaimLost
 from tests.effort import PATIENCE_SECONDS
@@ -63,7 +63,7 @@ def group_that_raises(error: BaseException) -> click.Group:
     return group
 
 
-def test_an_error_of_ours_is_one_sentence_and_its_own_exit_code() -> None:
+def test_a_known_error_is_one_line_with_its_exit_code() -> None:
     result = CliRunner().invoke(group_that_raises(ClaimLost([], "publish")), ["fail"])
     assert result.exit_code == 129
     assert result.stdout == ""
@@ -71,17 +71,17 @@ def test_an_error_of_ours_is_one_sentence_and_its_own_exit_code() -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_an_unexpected_error_shows_its_text_only_with_debug() -> None:
+def test_an_unexpected_error_is_shown_only_with_debug() -> None:
     group = group_that_raises(ValueError("the password is s3cret"))
     plain = CliRunner().invoke(group, ["fail"])
     assert plain.exit_code == 128
-    assert plain.stderr == "odf: unexpected ValueError; run it again as `odf --debug ...` to see where\n"
+    assert plain.stderr == "odf: unexpected ValueError; rerun with `odf --debug` for a traceback\n"
     debug = CliRunner().invoke(group, ["--debug", "fail"])
     assert debug.exit_code == 128
     assert "Traceback" in debug.stderr
 
 
-def test_an_interrupt_is_not_taken_for_a_no() -> None:
+def test_an_interrupt_exits_with_128_not_1() -> None:
     result = CliRunner().invoke(group_that_raises(KeyboardInterrupt()), ["fail"])
     assert result.exit_code == 128
     assert "interrupted" in result.stderr

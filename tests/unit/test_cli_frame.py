@@ -1,4 +1,4 @@
-"""What holds for every command of `odf`, whatever it does."""
+"""Conventions that every command of `odf` follows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 from click.testing import CliRunner
 
 from opendataflow_dagster.cli import output
-from opendataflow_dagster.cli.arguments import Moment
 from opendataflow_dagster.cli.main import COMMANDS, SECTIONS, odf
-from opendataflow_dagster.cli.options import WIDE, Act
+from opendataflow_dagster.cli.options import CONFIRM_ABOVE, Change
+from opendataflow_dagster.cli.parsing import Moment
 from opendataflow_dagster.cli.reference import leaves, reference
 from opendataflow_dagster.model.errors import InvalidInput
 from tests.factories import key
@@ -27,17 +27,17 @@ from tests.factories import key
 PROJECT = Path(__file__).parents[2]
 LEAVES = [pytest.param(words, command, id=" ".join(words[1:])) for words, command in leaves(odf)]
 
-#: They print a text that is a program itself, or hand over to one.
+#: They print a program, or start one.
 WITHOUT_JSON = {"schema sql", "completion", "db shell"}
-#: They change nothing of the ledger, or only start and stop a server. So do all that show something.
-READING = {*SECTIONS["See"], "chunk show", "completion", "db start", "db stop", "db status", "db url"}
+#: They do not change the ledger.
+READING = {*SECTIONS["Inspect"], "chunk show", "completion", "db start", "db stop", "db status", "db url"}
 READING |= {"schema verify", "schema sql", "db shell", "report", "metrics", "check", "table refresh"}
 READING |= {"secret encrypt", "secret decrypt", "secret verify"}
 READING |= {f"{noun} {verb}" for noun in ("dataset", "job") for verb in ("list", "show", "export")}
 
 
 @pytest.mark.parametrize(("words", "command"), LEAVES)
-def test_every_command_has_help_with_an_example_of_itself(words: tuple[str, ...], command: click.Command) -> None:
+def test_every_command_has_help_with_an_example(words: tuple[str, ...], command: click.Command) -> None:
     result = CliRunner().invoke(odf, [*words[1:], "--help"], prog_name="odf")
     assert result.exit_code == 0
     _, _, examples = result.output.partition("Example:")
@@ -46,16 +46,14 @@ def test_every_command_has_help_with_an_example_of_itself(words: tuple[str, ...]
 
 
 @pytest.mark.parametrize(("words", "command"), LEAVES)
-def test_every_command_speaks_json_and_rehearses_what_it_changes(
-    words: tuple[str, ...], command: click.Command
-) -> None:
+def test_every_command_has_json_and_every_change_a_dry_run(words: tuple[str, ...], command: click.Command) -> None:
     options = {option for parameter in command.params for option in parameter.opts}
     assert ("--json" in options) is (" ".join(words[1:]) not in WITHOUT_JSON)
     assert ("--dry-run" in options) is (" ".join(words[1:]) not in READING)
 
 
 @pytest.mark.parametrize(("words", "command"), LEAVES)
-def test_every_command_refuses_what_it_does_not_know_with_64(words: tuple[str, ...], command: click.Command) -> None:
+def test_every_command_rejects_unknown_options_with_64(words: tuple[str, ...], command: click.Command) -> None:
     result = CliRunner().invoke(odf, [*words[1:], "--no-such-option"], prog_name="odf")
     assert result.exit_code == 64
     assert result.stdout == ""
@@ -63,53 +61,53 @@ def test_every_command_refuses_what_it_does_not_know_with_64(words: tuple[str, .
 
 
 def commands_in(text: str) -> list[str]:
-    """Whatever begins with `odf `: in a block of code, or between backticks."""
+    """Everything that starts with `odf `, in a code block or between backticks."""
     blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
-    found = [match[1] for line in lines if (match := re.search(r"(?:^|\s\s)(odf [a-z].*)", line))]
-    return [*found, *re.findall(r"`(odf [^`]+)`", text)]
+    result = [match[1] for line in lines if (match := re.search(r"(?:^|\s\s)(odf [a-z].*)", line))]
+    return [*result, *re.findall(r"`(odf [^`]+)`", text)]
 
 
 def refused(line: str) -> str | None:
-    """Is this a command line that `odf` would understand? What is wrong with it otherwise."""
+    """Why `odf` would reject this command line; None: it would not."""
     words = itertools.takewhile(lambda word: word not in ("|", ">", "&&", "#"), shlex.split(line, comments=True)[1:])
     command: click.Command = odf
-    context = click.Context(odf, info_name="odf")
+    context = click.Context(odf, info_name="odf", **odf.context_settings)
     left = list(words)
     try:
         while isinstance(command, click.Group) and left:
-            if (found := command.get_command(context, left[0])) is None:
+            if (subcommand := command.get_command(context, left[0])) is None:
                 return f"there is no {left[0]}"
-            command, left = found, left[1:]
+            command, left = subcommand, left[1:]
         if not isinstance(command, click.Group):
-            command.make_parser(click.Context(command, **command.context_settings)).parse_args(left)
+            command.make_parser(click.Context(command, parent=context, **command.context_settings)).parse_args(left)
     except click.UsageError as error:
         return error.message
     return None
 
 
 @pytest.mark.parametrize(("words", "command"), LEAVES)
-def test_every_example_of_the_help_is_a_command(words: tuple[str, ...], command: click.Command) -> None:
+def test_every_help_example_parses(words: tuple[str, ...], command: click.Command) -> None:
     _, _, examples = (command.help or "").partition("Example:")
     lines = [line.strip() for line in examples.splitlines() if line.strip().startswith("odf ")]
     assert {line: refused(line) for line in lines if refused(line)} == {}
 
 
 @pytest.mark.parametrize("page", sorted((PROJECT / "docs").rglob("*.md")), ids=lambda page: page.name)
-def test_every_command_in_the_docs_is_one(page: Path) -> None:
+def test_every_command_in_the_docs_parses(page: Path) -> None:
     if page.name == "cli.md":
-        return  # made from the commands
+        return  # generated
     lines = [line for line in commands_in(page.read_text()) if "..." not in line]
     assert {line: refused(line) for line in lines if refused(line)} == {}
 
 
-def test_a_wrong_command_in_the_docs_would_be_found() -> None:
+def test_a_wrong_command_in_the_docs_would_fail_the_test() -> None:
     assert refused("odf resbumit flights 1") == "there is no resbumit"
     assert refused("odf resubmit flights --al 1") is not None
     assert refused("odf resubmit flights 1 --yes | cat") is None
 
 
-def test_no_command_loads_dagster_spark_or_a_driver_before_it_needs_them() -> None:
+def test_help_imports_neither_dagster_nor_spark_nor_a_driver() -> None:
     script = (
         "import sys; from opendataflow_dagster.cli.reference import leaves, odf;"
         "odf(['--help'], standalone_mode=False);"
@@ -117,19 +115,19 @@ def test_no_command_loads_dagster_spark_or_a_driver_before_it_needs_them() -> No
         "assert len(list(leaves(odf))) > 40;"
         "print([m for m in ('dagster', 'pyspark', 'psycopg', 'rich', 'sqlalchemy', 'fsspec') if m in sys.modules])"
     )
-    said = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
     )
-    assert said.stdout.splitlines()[-1] == "[]"
+    assert printed.stdout.splitlines()[-1] == "[]"
     for name in COMMANDS:
-        assert f"  {name} " in said.stdout
+        assert f"  {name} " in printed.stdout
 
 
-def test_the_page_of_commands_is_current() -> None:
+def test_the_cli_reference_is_up_to_date() -> None:
     written = (PROJECT / "docs/cli.md").read_text()
     assert written == reference(), "run: python -m opendataflow_dagster.cli.reference > docs/cli.md"
 
@@ -142,18 +140,18 @@ def test_completion_prints_a_script_for_the_shell(shell: str) -> None:
     assert CliRunner().invoke(odf, ["completion", "dos"]).exit_code == 64
 
 
-def test_many_chunks_are_changed_only_with_a_yes() -> None:
-    act = Act(by=None, reason="", dry_run=False, yes=False, json_wanted=False)
-    act.confirm(WIDE, "resubmit 20 chunks")
-    with pytest.raises(InvalidInput, match="resubmit 700 chunks; look at it with --dry-run, then say --yes"):
-        act.confirm(700, "resubmit 700 chunks")
-    Act(by=None, reason="", dry_run=False, yes=True, json_wanted=False).confirm(700, "resubmit 700 chunks")
+def test_changing_many_chunks_needs_confirmation() -> None:
+    change = Change(by=None, reason="", dry_run=False, yes=False, json_wanted=False)
+    change.confirm(CONFIRM_ABOVE, "resubmit 20 chunks")
+    with pytest.raises(InvalidInput, match="resubmit 700 chunks; check with --dry-run, then pass --yes"):
+        change.confirm(700, "resubmit 700 chunks")
+    Change(by=None, reason="", dry_run=False, yes=True, json_wanted=False).confirm(700, "resubmit 700 chunks")
 
 
-# --- how it speaks
+# --- output
 
 
-def test_a_table_in_a_pipe_is_plain_text_and_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_in_a_pipe_is_plain_and_never_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     output.table(["name", "count"], [["a" * 200, "7"], [("b", "red"), "1,000"]], right=["count"])
     first, second, third = capsys.readouterr().out.splitlines()
     assert first == "name" + " " * 196 + "  count"
@@ -169,26 +167,26 @@ def test_a_table_on_a_terminal_has_colours_and_keeps_brackets(
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     output.table(["dataid", "status"], [["[red]1[/red]", output.status("FAILED")]])
-    said = capsys.readouterr().out
-    assert "[red]1[/red]" in said
-    assert "\x1b[31mFAILED" in said
+    printed = capsys.readouterr().out
+    assert "[red]1[/red]" in printed
+    assert "\x1b[31mFAILED" in printed
 
 
-def test_nothing_that_is_shown_can_steer_a_terminal_or_break_a_row() -> None:
+def test_control_characters_are_never_printed() -> None:
     assert output.printable("bad\x1b[2J mount\n\tat line 3\u202e") == "bad [2J mount at line 3"
     assert output.printable("Zürich  15 °C") == "Zürich  15 °C"
 
 
-def test_times_are_local_with_their_age_and_exact_in_json() -> None:
+def test_times_are_local_with_an_age_in_text_and_exact_in_json() -> None:
     now = datetime(2024, 1, 5, 15, 0, tzinfo=UTC)
     at = now - timedelta(hours=3, minutes=4)
     assert output.moment(at, now=now) == f"{at.astimezone():%Y-%m-%d %H:%M} (3 h ago)"
     assert output.moment(now + timedelta(minutes=10), now=now).endswith("(in 10 min)")
-    assert [output.span(timedelta(seconds=one)) for one in (0.25, 12, 119, 120, 7_199, 7_200, 172_800)] == [
+    assert [output.span(timedelta(seconds=seconds)) for seconds in (0.25, 12, 119, 120, 7_199, 7_200, 172_800)] == [
         "0.2 s", "12 s", "119 s", "2 min", "119 min", "2 h", "2 d",
     ]  # fmt: skip
-    said = json.dumps(output.jsonable({"at": at, "took": timedelta(seconds=1.5), "key": key("raw/1")}))
-    assert json.loads(said) == {
+    printed = json.dumps(output.jsonable({"at": at, "took": timedelta(seconds=1.5), "key": key("raw/1")}))
+    assert json.loads(printed) == {
         "at": "2024-01-05T11:56:00+00:00",
         "took": 1.5,
         "key": {"datasetid": "raw", "dataid": "1"},
@@ -196,7 +194,7 @@ def test_times_are_local_with_their_age_and_exact_in_json() -> None:
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30min", 1_800), ("3h", 10_800), ("2d", 172_800)])
-def test_a_time_can_be_given_as_how_long_ago(text: str, seconds: int) -> None:
+def test_a_time_can_be_given_as_an_age(text: str, seconds: int) -> None:
     passed = datetime.now(UTC) - Moment().convert(text, None, None)
     assert abs(passed.total_seconds() - seconds) < 5
 
@@ -204,5 +202,5 @@ def test_a_time_can_be_given_as_how_long_ago(text: str, seconds: int) -> None:
 def test_a_time_can_be_given_by_the_local_clock() -> None:
     assert Moment().convert("2024-01-05 14:00", None, None) == datetime.fromisoformat("2024-01-05T14:00").astimezone()
     for wrong in ("yesterday", "3 apples", "2024-13-01", "99999999999h", "999999999d", ""):
-        with pytest.raises(click.UsageError, match="is no time"):
+        with pytest.raises(click.UsageError, match="is not a valid time"):
             Moment().convert(wrong, None, None)

@@ -7,18 +7,20 @@ import pytest
 from opendataflow_dagster.cli import heatmap
 
 
-def test_ten_thousand_chunks_are_drawn_two_rows_in_a_line_and_a_million_in_ten_thousand_cells(
+def test_a_heat_map_has_at_most_ten_thousand_cells(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heatmap, "is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    heatmap.show(heatmap.cells([(str(n), "FAILED" if n % 1_000 == 7 else "READY") for n in range(10_000)]))
-    said = capsys.readouterr().out
-    assert said.count("▀") == 5_000
-    assert len(said.splitlines()) == 51
-    assert "\x1b[31m\x1b[42m▀" in said  # a failed chunk above a good one
+    heatmap.show(
+        heatmap.cells([(str(number), "FAILED" if number % 1_000 == 7 else "READY") for number in range(10_000)])
+    )
+    printed = capsys.readouterr().out
+    assert printed.count("▀") == 5_000
+    assert len(printed.splitlines()) == 51
+    assert "\x1b[31m\x1b[42m▀" in printed  # a failed chunk above a good one
 
-    many = heatmap.cells([(str(n), "FAILED" if n == 500_000 else "READY") for n in range(1_000_000)])
+    many = heatmap.cells([(str(number), "FAILED" if number == 500_000 else "READY") for number in range(1_000_000)])
     assert (len(many), many[0].count) == (10_000, 100)
-    assert [one.dataid for one in many if one.status == "FAILED"] == ["500000"]
+    assert [cell.dataid for cell in many if cell.status == "FAILED"] == ["500000"]

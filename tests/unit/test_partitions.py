@@ -102,7 +102,7 @@ def test_the_last_chunk_of_all_time_is_an_end_and_no_crash() -> None:
         RangePartitions(first=0, last=9, step=5),
     ],
 )
-def test_partitions_are_read_as_they_were_written(partitions: RangePartitions) -> None:
+def test_partitions_survive_a_round_trip_through_json(partitions: RangePartitions) -> None:
     assert partitions_from_json(partitions.to_json()) == partitions
     with pytest.raises(InvalidDefinition, match="are not partitions"):
         partitions_from_json({"kind": "yearly"})

@@ -20,7 +20,7 @@ from opendataflow_dagster.ledger.settings import configured_url, home
         ("  ", None),
     ],
 )
-def test_a_configured_url_is_used_as_it_is_in_the_spelling_that_sqlalchemy_knows(
+def test_a_configured_url_gets_a_scheme_that_sqlalchemy_accepts(
     given: str, used: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ODF_DATABASE_URL", given)
@@ -28,7 +28,7 @@ def test_a_configured_url_is_used_as_it_is_in_the_spelling_that_sqlalchemy_knows
 
 
 @pytest.mark.parametrize("mark", ["pyproject.toml", "workspace.yaml", ".odf"])
-def test_home_is_in_the_nearest_project_above(mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_is_in_the_nearest_parent_project(mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ODF_HOME", raising=False)
     (tmp_path / "pyproject.toml").touch()
     project = tmp_path / "project"
@@ -45,7 +45,7 @@ def test_home_without_a_project_is_in_the_working_directory(tmp_path: Path, monk
     assert home() == tmp_path / ".odf"
 
 
-def test_odf_home_wins_and_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odf_home_takes_precedence_and_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ODF_HOME", "elsewhere")
     assert home() == tmp_path / "elsewhere"

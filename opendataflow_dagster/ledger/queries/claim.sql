@@ -26,7 +26,7 @@ select dataflow.with_manifests(array_agg(r.dataid), array_agg(r.inputs))::text
 
 -- name: claim
 -- As text: the driver parses JSON several times slower than Python does.
-select dataflow.claim(%(jobid)s, %(dataids)s::text[], %(inputs)s::text[]::jsonb[], %(count)s, %(run_id)s, %(named)s)::text
+select dataflow.claim(%(jobid)s, %(candidates)s::json, %(count)s, %(run_id)s, %(named)s)::text
 
 -- name: force
 -- A claim in spite of the answers.

@@ -171,9 +171,12 @@ begin
         select array_agg(g.jobid), array_agg(g.dataid)
           into jobids, dataids
           from (select j.jobid, c.dataid
-                  from unnest(p_datasetids, p_dataids, p_statuses) as c(datasetid, dataid, status)
+                  from unnest(p_datasetids, p_dataids, p_old_statuses, p_statuses) as c(datasetid, dataid, old_status, status)
                   join dataflow.job j on j.datasetid = c.datasetid and j.itemtype = 'OUT'
-                 where c.status in ('PENDING', 'RESUBMIT', 'GONE')
+                 where c.status in ('RESUBMIT', 'GONE')
+                    -- A plan changes no answer: a chunk that is in the set already stays there as it is.
+                    or c.status = 'PENDING'
+                       and not (c.old_status = 'NEW' and exists (select from dataflow.runnable r where r.jobid = j.jobid and r.dataid = c.dataid))
                 union all
                 select n.jobid, n.dataid
                   from dataflow.consumers_of(p_datasetids, p_dataids) n

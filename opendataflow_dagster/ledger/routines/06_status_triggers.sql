@@ -4,16 +4,18 @@
 -- The history names `dataflow.actor`, the person or program on whose behalf the session acts. `dataflow.reason` is the
 -- reason of a change whose row has none. Nothing else depends on a setting of the session.
 
+-- Without a search_path of its own, which every row would pay for; so each name has its schema.
 create function dataflow.guard_row() returns trigger
-    language plpgsql set search_path = pg_catalog, pg_temp
+    language plpgsql
 as $$
 begin
     new.modified := now();
     if tg_op = 'INSERT' or new.dataid <> old.dataid or new.datasetid <> old.datasetid or new.jobid <> old.jobid then
         -- Here and not in a constraint, which every change of a status would pay for.
-        if btrim(new.dataid) = '' or octet_length(new.dataid) > 500 or not dataflow.is_name(new.datasetid) or not dataflow.is_name(new.jobid)
-           or new.dataid ~ '[\u0001-\u001F\u007F-\u009F\u2028\u2029]' then
-            raise exception 'datastatus: %/%/% is not a printable id', new.datasetid, new.jobid, left(new.dataid, 60)
+        if pg_catalog.btrim(new.dataid) = '' or pg_catalog.octet_length(new.dataid) > 500
+           or not dataflow.is_name(new.datasetid) or not dataflow.is_name(new.jobid)
+           or new.dataid operator(pg_catalog.~) '[\u0001-\u001F\u007F-\u009F\u2028\u2029]' then
+            raise exception 'datastatus: %/%/% is not a printable id', new.datasetid, new.jobid, pg_catalog.left(new.dataid, 60)
                 using errcode = 'check_violation', constraint = 'ids_are_printable',
                       hint = 'at least one visible character, at most 500 bytes (names: 200), no control characters';
         end if;

@@ -93,14 +93,14 @@ create function dataflow.with_manifests(p_dataids text[], p_inputs jsonb[]) retu
                                 where m.manifest_id = any (array(select i.manifest_id from unnest(p_inputs) as c(inputs)
                                                                   cross join lateral jsonb_to_recordset(c.inputs) as i(manifest_id bigint)))), '[]'));
 
--- The claim. The caller has looked at the files of the inputs of these chunks, in the versions p_inputs; each chunk whose
--- row of the runnable set still has five yes on exactly that evidence is taken, at most p_count. A row of the runnable set
+-- The claim. The caller has looked at the files of the inputs of these candidates, [{"dataid": ..., "inputs": ...}, ...]; each
+-- whose row of the runnable set still has five yes on exactly that evidence is taken, at most p_count. A row of the runnable set
 -- changes with every fact about its chunk, so the lock on the row makes the answers current.
 -- p_named: the chunks were asked for by name. Then locks are waited for, and the answers for those that were not taken come
 -- back, too. Otherwise chunks that others are claiming are passed over.
 -- If the evidence does not stand although the row says so (a changed row behind the triggers' back, or midnight), nothing is
 -- taken and DF003 names the chunks. Null: there is no such Job. JSON, which a client parses faster than rows of arrays.
-create function dataflow.claim(p_jobid text, p_dataids text[], p_inputs jsonb[], p_count integer, p_run_id bigint, p_named boolean) returns json
+create function dataflow.claim(p_jobid text, p_candidates json, p_count integer, p_run_id bigint, p_named boolean) returns json
     language plpgsql security definer set search_path = pg_catalog, pg_temp
     set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
@@ -138,16 +138,18 @@ begin
     p_count := least(p_count, room.free);
 
     if p_named then
-        perform from dataflow.runnable r where r.jobid = p_jobid and r.dataid = any (p_dataids) order by r.dataid for update;
+        -- In one order, so that two claims never wait for each other in a circle.
+        perform from dataflow.runnable r
+          where r.jobid = p_jobid and r.dataid = any (array(select c.dataid from json_to_recordset(p_candidates) as c(dataid text)))
+          order by r.dataid for update;
     end if;
     select array_agg(r.dataid), array_agg(r.inputs), array_agg(nextval('dataflow.claim_id'))
       into dataids, pins, claim_ids
       from (select t.dataid, t.inputs
-              from unnest(p_dataids, p_inputs) with ordinality as c(dataid, inputs, place)
+              from (select c.* from json_to_recordset(p_candidates) as c(dataid text, inputs jsonb) offset 0) c
              cross join lateral (select r.dataid, r.inputs from dataflow.runnable r
                                   where r.jobid = p_jobid and r.dataid = c.dataid and r.blocked is null and r.inputs = c.inputs
                                     for update skip locked) t
-             order by c.place
              limit p_count) r;
     if job.ordered and dataids is not null and dataflow.must_wait(dataflow.whose_turn(p_jobid), dataids[1]) then
         perform dataflow.refuse_stale(dataids);
@@ -169,29 +171,36 @@ begin
                                   where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT' offset 0) s
              where s.is_ready and s.is_current
                and (i.datasetid <> 'today' or dataflow.is_its_day(p_jobid, g.dataid, i.dataid))
-        ), taken as (
+        ), input as materialized (
+            select distinct on (i.datasetid, i.dataid) * from pin i
+        ), planned as (
+            update dataflow.datastatus s
+               set status = 'RUNNING', claim_id = claim_ids[array_position(dataids, s.dataid)], lease_until = expires, run_id = p_run_id,
+                   attempt = s.attempt + 1, reason = null
+             where s.datasetid = any (job.outputs) and s.jobid = p_jobid and s.dataid = any (dataids)
+               and s.locktype = 'OUT' and s.status in ('PENDING', 'RESUBMIT')
+            returning s.datasetid, s.dataid, s.locktype, s.claim_id, s.attempt
+        ), added as (
             insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, claim_id, lease_until, attempt, run_id, manifest_id)
             select o.datasetid, p_jobid, g.dataid, 'OUT', 'RUNNING', g.claim_id, expires, 1, p_run_id, null::bigint
               from unnest(dataids, claim_ids) as g(dataid, claim_id) cross join unnest(job.outputs) as o(datasetid)
+             where not exists (select from planned p where p.datasetid = o.datasetid and p.dataid = g.dataid)
             union all
-            (select distinct on (i.datasetid, i.dataid) i.datasetid, p_jobid, i.dataid, 'IN', 'RUNNING', i.claim_id, null, 0, p_run_id, i.manifest_id
-               from pin i)
+            select i.datasetid, p_jobid, i.dataid, 'IN', 'RUNNING', i.claim_id, null, 0, p_run_id, i.manifest_id from input i
             on conflict (datasetid, jobid, dataid) do update
-               set status = 'RUNNING', claim_id = excluded.claim_id, lease_until = excluded.lease_until, run_id = excluded.run_id,
-                   attempt = s.attempt + excluded.attempt, reason = null,
-                   manifest_id = case when s.locktype = 'IN' then excluded.manifest_id else s.manifest_id end
-             where s.locktype = excluded.locktype and (s.locktype = 'IN' or s.status in ('PENDING', 'RESUBMIT'))
-            returning s.locktype, s.claim_id, s.attempt
+               set claim_id = excluded.claim_id, run_id = excluded.run_id, manifest_id = excluded.manifest_id
+             where s.locktype = 'IN' and excluded.locktype = 'IN'
+            returning s.datasetid, s.dataid, s.locktype, s.claim_id, s.attempt
+        ), taken as (
+            select * from planned union all select * from added
         )
-        select p.count,
+        select (select count(*) from pin),
                count(*) filter (where t.locktype = 'OUT') = cardinality(dataids) * cardinality(job.outputs)
-               and count(*) filter (where t.locktype = 'IN') = p.distinct_count,
+               and count(*) filter (where t.locktype = 'IN') = (select count(*) from input),
                (select array_agg(c.attempt order by c.claim_id)
                   from (select u.claim_id, max(u.attempt) as attempt from taken u where u.locktype = 'OUT' group by u.claim_id) c)
           into pin_count, is_whole, attempts
-          from taken t
-         cross join (select count(*) as count, count(distinct (i.datasetid, i.dataid)) as distinct_count from pin i) p
-         group by p.count, p.distinct_count;
+          from taken t;
         if is_whole is not true or pin_count <> (select coalesce(sum(jsonb_array_length(i)), 0) from unnest(pins) i) then
             perform dataflow.refuse_stale(dataids);
         end if;
@@ -199,8 +208,9 @@ begin
         select p_jobid, g.dataid, g.claim_id, g.inputs from unnest(dataids, claim_ids, pins) as g(dataid, claim_id, inputs);
     end if;
 
-    if p_named and cardinality(p_dataids) > coalesce(cardinality(dataids), 0) then
-        refused := dataflow.refuse(p_jobid, array(select d.dataid from unnest(p_dataids) as d(dataid) where d.dataid <> all (coalesce(dataids, '{}'))));
+    if p_named and json_array_length(p_candidates) > coalesce(cardinality(dataids), 0) then
+        refused := dataflow.refuse(p_jobid, array(select c.dataid from json_to_recordset(p_candidates) as c(dataid text)
+                                                   where c.dataid <> all (coalesce(dataids, '{}'))));
     end if;
     return json_build_object('dataids', coalesce(dataids, '{}'), 'claim_ids', coalesce(claim_ids, '{}'), 'attempts', coalesce(attempts, '{}'),
                              'inputs', coalesce(pins, '{}'), 'outputs', coalesce(job.outputs, '{}'),

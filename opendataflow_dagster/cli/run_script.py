@@ -1,4 +1,4 @@
-"""`odf run` and `odf force`: a script for the next chunk of its Job, unchanged."""
+"""`odf run` and `odf force`: run an unchanged script for a chunk of its Job."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 
-from .arguments import Number
-from .options import as_json, open_ledger
+from .connection import open_ledger
+from .options import as_option, combined, json_option
 from .output import print_json, printable, say, table
+from .parsing import Number
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.ledger.database import Ledger
     from opendataflow_dagster.model.claim import Claim
     from opendataflow_dagster.scripts.environment import Provision
     from opendataflow_dagster.scripts.order import Order, Report, ScriptResult
     from opendataflow_dagster.scripts.output import Screen
 
+    from .connection import Ledger
 
-def _options(function: Any) -> Any:
-    """What `run` and `force` have in common."""
-    for option in (
-        as_json,
-        click.option("--dry-run", is_flag=True, help="Show what would run with which variables; change nothing."),
-        click.option("--as", "by", metavar="NAME", help="Who acts, for the history. Default: the login."),
-        click.option(
-            "--grace", type=Number(max=1_000_000), default=10, show_default=True, metavar="SECONDS",
-            help="Time between a request to end and the kill.",
-        ),
-        click.option(
-            "--timeout", type=Number(min_open=True, max=100_000_000), metavar="SECONDS",
-            help="End a script that takes longer; its chunk has FAILED.",
-        ),
-        click.option("--job", "jobid", metavar="JOB", help="The Job. Default: the script's name, without extension."),
-        click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
-        click.argument("script"),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+
+_script_options = combined(
+    click.argument("script"),
+    click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
+    click.option("--job", "jobid", metavar="JOB", help="Job. Default: the script name without its extension."),
+    click.option(
+        "--timeout", type=Number(min_open=True, max=100_000_000), metavar="SECONDS",
+        help="Terminate a script that takes longer; its chunk becomes FAILED.",
+    ),
+    click.option(
+        "--grace", type=Number(max=1_000_000), default=10, show_default=True, metavar="SECONDS",
+        help="Time between the termination signal and the kill.",
+    ),
+    as_option,
+    click.option("--dry-run", is_flag=True, help="Show what would run, with its variables; change nothing."),
+    json_option,
+)  # fmt: skip
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@_options
-@click.option("--dataid", metavar="DATAID", help="This chunk; one that is over already is resubmitted first.")
-@click.option("--all", "everything", is_flag=True, help="Go on until nothing is ready.")
-@click.option("--parallel", type=click.IntRange(1, 256), default=1, metavar="N", help="So many chunks at a time.")
+@_script_options
+@click.option("--dataid", metavar="DATAID", help="Run this chunk; a finished one is resubmitted first.")
+@click.option("--all", "everything", is_flag=True, help="Continue until no chunk is ready.")
+@click.option(
+    "--parallel", type=click.IntRange(1, 256), default=1, metavar="N", help="Number of chunks to run at a time."
+)
 def run(dataid: str | None, everything: bool, parallel: int, **options: Any) -> None:
-    """Run SCRIPT for the next chunk of its Job that is ready, and record how it ended.
+    """Run SCRIPT for the next ready chunk of its Job and record the outcome.
 
-    The script finds the chunk in $dataid and its DataSets in $<datasetid>_hostname and so on (docs/guides/scripts.md).
-    Exit codes: 0 finished, 1 nothing is ready, 2 nothing ever will be without a person, 3 the Job is paused, 64 wrong
-    usage, 128 and above a failure; --dry-run has the same.
+    The script gets the chunk in $dataid and its DataSets in $<datasetid>_hostname and similar variables
+    (docs/guides/scripts.md). Exit codes, also with --dry-run: 0 finished, 1 no chunk is ready, 2 none will be without
+    an operator, 3 the Job is paused, 64 usage error, 128 and above failure.
 
     \b
     Example:
@@ -67,21 +67,21 @@ def run(dataid: str | None, everything: bool, parallel: int, **options: Any) -> 
     from opendataflow_dagster.scripts.runner import run_chunk, run_next
 
     if dataid is not None and (everything or parallel > 1):
-        raise InvalidInput("--dataid names one chunk; leave --all and --parallel away")
+        raise InvalidInput("--dataid cannot be combined with --all or --parallel")
 
-    def act(ledger: Ledger, order: Order) -> Report:
+    def start(ledger: Ledger, order: Order) -> Report:
         if dataid is not None:
             return run_chunk(ledger, order, dataid)
         return run_next(ledger, order, everything=everything, parallel=parallel)
 
-    _execute(act, several=parallel > 1, **options)
+    _execute(start, several=parallel > 1, **options)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@_options
-@click.option("--dataid", required=True, metavar="DATAID", help="The chunk.")
+@_script_options
+@click.option("--dataid", required=True, metavar="DATAID", help="Chunk to run.")
 def force(dataid: str, **options: Any) -> None:
-    """Run SCRIPT on a chunk without asking the five questions, for development. The history says that it was forced.
+    """Run SCRIPT for a chunk without checking the five questions, for development. The history says that it was forced.
 
     \b
     Example:
@@ -93,7 +93,7 @@ def force(dataid: str, **options: Any) -> None:
 
 
 def _execute(
-    act: Callable[[Ledger, Order], Report],
+    start: Callable[[Ledger, Order], Report],
     *,
     several: bool,
     script: str,
@@ -110,11 +110,11 @@ def _execute(
     from opendataflow_dagster.scripts.order import Order
     from opendataflow_dagster.scripts.program import Limits
 
-    from .screen import Console
+    from .script_console import ScriptConsole
 
-    console = Console(only_stderr=json_wanted)
+    console = ScriptConsole(only_stderr=json_wanted)
     outcomes: list[ScriptResult] = []
-    would: list[tuple[Claim, Provision]] = []
+    rehearsed: list[tuple[Claim, Provision]] = []
 
     def screen(claim: Claim) -> Screen:
         return console.prefixed(claim.dataid) if several else console.plain()
@@ -124,7 +124,7 @@ def _execute(
             outcomes.append(outcome)
         click.echo(f"odf: {printable(_sentence(outcome))}", err=True)
 
-    command = (_found(script), *arguments)
+    command = (_executable(script), *arguments)
     job = job_id(jobid or Path(script).stem)
     with open_ledger(by=by, rehearsal=dry_run) as ledger:
         order = Order(
@@ -135,22 +135,22 @@ def _execute(
             screen=screen,
             limits=Limits(grace=grace, timeout=timeout),
             tell=tell,
-            rehearse=lambda claim, found: would.append((claim, found)),
+            rehearse=lambda claim, provision: rehearsed.append((claim, provision)),
         )
         with order.stop.listening():
-            report = act(ledger, order)
+            report = start(ledger, order)
     if dry_run:
-        _tell_rehearsal(order, report, would, json_wanted)
+        _print_rehearsal(order, report, rehearsed, json_wanted)
     else:
-        _tell_report(report, outcomes, json_wanted)
+        _print_report(report, outcomes, json_wanted)
     click.get_current_context().exit(report.exit_code)
 
 
-def _found(script: str) -> str:
-    """The program to start: as it is written, in this folder, or on the PATH."""
+def _executable(script: str) -> str:
+    """By its path, in the current folder, or on the PATH."""
     path = script if "/" in script else f"./{script}" if Path(script).is_file() else shutil.which(script)
     if path is None or not Path(path).is_file():
-        raise InvalidInput(f"there is no script {script}; give its path")
+        raise InvalidInput(f"script {script} does not exist; pass its path")
     if not os.access(path, os.X_OK):
         raise InvalidInput(f"{path} is not executable; run: chmod +x {path}")
     return path
@@ -164,7 +164,7 @@ def _sentence(outcome: ScriptResult) -> str:
     return f"{chunk} {outcome.result}: {outcome.reason}{log}"
 
 
-def _tell_report(report: Report, outcomes: list[ScriptResult], json_wanted: bool) -> None:
+def _print_report(report: Report, outcomes: list[ScriptResult], json_wanted: bool) -> None:
     if report.nothing is not None:
         click.echo(f"odf: {printable(report.nothing.sentence)}", err=True)
     if json_wanted:
@@ -177,29 +177,29 @@ def _tell_report(report: Report, outcomes: list[ScriptResult], json_wanted: bool
                 "nothing": report.nothing.sentence if report.nothing else None,
                 "chunks": [
                     {
-                        "jobid": one.claim.jobid,
-                        "dataid": one.claim.dataid,
-                        "attempt": one.claim.attempt,
-                        "result": one.result,
-                        "exit_code": one.exit_code,
-                        "seconds": round(one.seconds, 3),
-                        "reason": one.reason,
-                        "log": str(one.log) if one.log else None,
+                        "jobid": outcome.claim.jobid,
+                        "dataid": outcome.claim.dataid,
+                        "attempt": outcome.claim.attempt,
+                        "result": outcome.result,
+                        "exit_code": outcome.exit_code,
+                        "seconds": round(outcome.seconds, 3),
+                        "reason": outcome.reason,
+                        "log": str(outcome.log) if outcome.log else None,
                     }
-                    for one in outcomes
+                    for outcome in outcomes
                 ],
             }
         )
 
 
-def _tell_rehearsal(order: Order, report: Report, would: list[tuple[Claim, Provision]], json_wanted: bool) -> None:
-    """The variables, too: a wrong passphrase or a value that does not fit is found before the night."""
-    variables = would[0][1].variables if would else {}
+def _print_rehearsal(order: Order, report: Report, rehearsed: list[tuple[Claim, Provision]], json_wanted: bool) -> None:
+    """Includes the variables, so that a wrong passphrase or value shows up before the real run."""
+    variables = rehearsed[0][1].variables if rehearsed else {}
     shown = {
         name: "***" if name.endswith("_password") and value is not None else value
         for name, value in sorted(variables.items())
     }
-    dataids = [claim.dataid for claim, _ in would]
+    dataids = [claim.dataid for claim, _ in rehearsed]
     nothing = report.nothing.sentence if report.nothing else None
     if json_wanted:
         print_json(
@@ -213,9 +213,9 @@ def _tell_rehearsal(order: Order, report: Report, would: list[tuple[Claim, Provi
             }
         )
         return
-    if not would:
-        say(f"Dry run, nothing was changed. {order.command[0]} would not run: {nothing or 'there is nothing to do'}")
+    if not rehearsed:
+        say(f"Dry run, nothing was changed. {order.command[0]} would not run: {nothing or 'no chunk is ready'}")
         return
-    said = dataids[0] if len(dataids) == 1 else f"{len(dataids):,} chunks: {', '.join(dataids)}"
-    say(f"Dry run, nothing was changed. {order.command[0]} would run for {said}")
+    chunks = dataids[0] if len(dataids) == 1 else f"{len(dataids):,} chunks: {', '.join(dataids)}"
+    say(f"Dry run, nothing was changed. {order.command[0]} would run for {chunks}")
     table(("variable", "value"), [(name, "(unset)" if value is None else value) for name, value in shown.items()])

@@ -1,9 +1,9 @@
-"""The frame of `odf`: groups that load their commands on use, and how an error leaves the program.
+"""Command groups that import their commands on first use, and turn errors into messages and exit codes.
 
-0          it worked, or the answer is yes
+0          success, or the answer is yes
 1          the answer is no
-64         the command was written wrongly
-128 ...    it failed, was interrupted, or nobody read it to the end; each error has its own code (model/errors.py)
+64         usage error
+128 ...    failed, interrupted, or the output pipe was closed; each error has its own code (model/errors.py)
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ FAILURE_EXIT = OpenDataFlowError.exit_code
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are named here and imported on use: name -> "module:attribute".
+    """A group whose commands are imported on first use: name -> "module:attribute".
 
-    With sections its help shows them in order, each command with a few words, and imports none of them.
+    With sections, its help lists the commands with their summaries without importing any.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._sections = sections or {}
-        listed = {name: path for part in self._sections.values() for name, (path, _) in part.items()}
+        listed = {name: path for section in self._sections.values() for name, (path, _) in section.items()}
         self._lazy = {**(lazy or {}), **listed}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -55,13 +55,13 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if not self._sections:
             super().format_commands(ctx, formatter)
-        for title, part in self._sections.items():
+        for title, section in self._sections.items():
             with formatter.section(title):
-                formatter.write_dl([(name, words) for name, (_, words) in part.items()])
+                formatter.write_dl([(name, summary) for name, (_, summary) in section.items()])
 
 
 class OdfGroup(LazyGroup):
-    """The root: every error becomes one sentence on stderr and a stable exit code."""
+    """The root: every error becomes one line on stderr and a stable exit code."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with _usage_exit():
@@ -69,23 +69,22 @@ class OdfGroup(LazyGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _usage_exit(), _whole_output():
+            with _usage_exit(), _flushed_output():
                 return super().invoke(ctx)
         except (click.exceptions.Exit, click.ClickException):
             raise
         except OpenDataFlowError as error:
-            _end(ctx, str(error), error.exit_code)
+            _fail(ctx, str(error), error.exit_code)
         except (click.Abort, KeyboardInterrupt):
-            # Not click's 1, which says "the answer is no".
-            _end(ctx, "interrupted; nothing more was done", FAILURE_EXIT)
+            # Not click's exit code 1, which means "the answer is no".
+            _fail(ctx, "interrupted", FAILURE_EXIT)
         except BrokenPipeError:
-            # Nobody read it to the end; click's 1 would be an answer. What Python still holds must not be tried again.
+            # The reader closed the pipe. Not exit code 1, which would be an answer; and Python must not flush again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(FAILURE_EXIT)
         except Exception as error:
-            # Its text was not written by us and may hold a secret: only who asks for it sees it.
-            name = type(error).__name__
-            _end(ctx, f"unexpected {name}; run it again as `odf --debug ...` to see where", FAILURE_EXIT)
+            # The text of an unknown error may contain a secret: only --debug shows it.
+            _fail(ctx, f"unexpected {type(error).__name__}; rerun with `odf --debug` for a traceback", FAILURE_EXIT)
 
 
 @contextlib.contextmanager
@@ -98,16 +97,16 @@ def _usage_exit() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _whole_output() -> Iterator[None]:
-    """A pipe that was closed is found here, not when Python ends."""
+def _flushed_output() -> Iterator[None]:
+    """Detects a closed pipe here instead of at interpreter exit."""
     try:
         yield
     finally:
         sys.stdout.flush()
 
 
-def _end(ctx: click.Context, sentence: str, exit_code: int) -> NoReturn:
+def _fail(ctx: click.Context, message: str, exit_code: int) -> NoReturn:
     if ctx.params.get("debug"):
         traceback.print_exc()
-    click.echo(f"odf: {sentence}", err=True)
+    click.echo(f"odf: {message}", err=True)
     ctx.exit(exit_code)

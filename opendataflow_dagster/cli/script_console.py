@@ -1,4 +1,4 @@
-"""Shows the output of scripts while they run: stdout on stdout, stderr on stderr, and who said it where several run."""
+"""Shows the output of scripts while they run: stdout on stdout, stderr on stderr, prefixed when several run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from threading import Lock
 from opendataflow_dagster.scripts.output import Screen
 from opendataflow_dagster.scripts.process import write_patiently
 
-# A line that does not end is shown in pieces.
+# A longer unfinished line is shown in pieces.
 _MAX_HELD = 8192
 
 
-class Console:
-    """Our own stdout and stderr, for one script or many at a time."""
+class ScriptConsole:
+    """Our stdout and stderr, shared by the scripts that run at the same time."""
 
     def __init__(self, *, only_stderr: bool) -> None:
         self._only_stderr = only_stderr
@@ -24,7 +24,7 @@ class Console:
         return self._write
 
     def prefixed(self, name: str) -> Screen:
-        """Whole lines, each with the name before it."""
+        """Whole lines, each prefixed with the name."""
         prefix = f"{name} | ".encode()
         held = {False: b"", True: b""}
 
@@ -47,7 +47,7 @@ class Console:
             stream.flush()
             try:
                 descriptor = stream.fileno()
-            except (OSError, ValueError):  # not a file: a test, or a program that has us inside
+            except (OSError, ValueError):  # not a file: a test, or an embedding program
                 stream.buffer.write(data)
             else:
                 write_patiently(descriptor, data, tick)
