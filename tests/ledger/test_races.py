@@ -637,7 +637,7 @@ def test_of_two_rollbacks_of_a_chunk_at_the_same_moment_one_is_told_to_try_again
     def rolls_back(transaction: Transaction) -> object:
         return chunks.rollback(transaction, first, "as it was")
 
-    with pytest.raises(LedgerConflict, match=r"somebody else has just made a version of the same chunk.*try again"):
+    with pytest.raises(LedgerConflict, match=r"another process published a version of the same chunk.*try again"):
         between(flow, rolls_back, alone(flow, rolls_back))
     assert flow.chunk("raw/1").version == 2
     assert_invariants(flow.psql)
