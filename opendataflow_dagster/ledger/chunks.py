@@ -1,4 +1,4 @@
-"""Chunks as operators see and change them."""
+"""The rows of chunks, their history and versions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..model.verdict import Verdict
 from . import rows
 from .database import Row, Transaction
 
-#: The jobid of chunks that someone else made and announced.
+#: The jobid of announced chunks.
 ANNOUNCED = JobId("announced")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chunk:
-    """A producer's row. `status` is the word in the table; a foreign one may be unknown, or missing."""
+    """A producer's row. A foreign client may have written an unknown status, or none."""
 
     datasetid: DatasetId
     jobid: JobId
@@ -41,7 +41,7 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One change of one row, whoever made it."""
+    """One change of one row by any client."""
 
     event_id: int
     at: datetime
@@ -101,7 +101,7 @@ def rollback(transaction: Transaction, old: Manifest, reason: str) -> int | None
 
 
 def producer_of(transaction: Transaction, datasetid: DatasetId) -> tuple[bool, JobId | None]:
-    """Is there such a DataSet, and which Job makes it?"""
+    """Whether the DataSet is registered, and the Job that produces it."""
     found = transaction.rows("producer_of", datasetid=datasetid)
     return bool(found), JobId(found[0]["jobid"]) if found and found[0]["jobid"] else None
 
@@ -128,7 +128,7 @@ def deleted(transaction: Transaction, jobid: JobId, dataid: DataId) -> list[Chun
 
 
 def ready_versions(transaction: Transaction, keys: Sequence[ChunkKey]) -> dict[ChunkKey, Manifest | None]:
-    """Those of the chunks that are READY, each with the version that readers get; None: made by someone else."""
+    """Those of the chunks that are READY, with their current version; None: a foreign client made it."""
     found: dict[ChunkKey, Manifest | None] = {}
     for row in transaction.rows("ready_versions", **rows.chunks(keys)):
         key = ChunkKey(datasetid=DatasetId(row["of_datasetid"]), dataid=DataId(row["of_dataid"]))
