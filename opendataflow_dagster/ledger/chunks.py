@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest, NewManifest
+from ..model.text import listing
 from ..model.verdict import Verdict
 from . import rows
 from .database import Row, Transaction
@@ -65,11 +66,11 @@ def find(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[Chunk]:
 
 
 def require(transaction: Transaction, keys: Sequence[ChunkKey]) -> None:
-    found = {ChunkKey(datasetid=one.datasetid, dataid=one.dataid) for one in find(transaction, keys)}
-    if unknown := sorted(set(keys) - found):
-        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        names = ", ".join(str(one) for one in unknown[:3])
-        raise UnknownName(f"there is no chunk {names}{more}; correct the name, or register the job that produces it")
+    known = {ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid) for chunk in find(transaction, keys)}
+    if unknown := sorted(set(keys) - known):
+        raise UnknownName(
+            f"there is no chunk {listing(unknown)}; correct the name, or register the job that produces it"
+        )
 
 
 def downstream(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[ChunkKey]:
@@ -118,7 +119,7 @@ def announce(
         datasetid=datasetid,
         jobid=ANNOUNCED,
         dataids=list(dataids),
-        manifests=[Jsonb(manifests[one].to_json()) if one in manifests else None for one in dataids],
+        manifests=[Jsonb(manifests[dataid].to_json()) if dataid in manifests else None for dataid in dataids],
     )
     return sorted(_key(row) for row in found)
 

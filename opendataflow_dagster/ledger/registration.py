@@ -16,8 +16,8 @@ _Item: TypeAlias = tuple[str, str, str | None, str | None, str]
 
 
 def put(transaction: Transaction, datasets: Sequence[Dataset], jobs: Sequence[Job]) -> int:
-    """The number of new or changed definitions. Every Dagster process registers its code when it loads, mostly unchanged:
-    then nothing is written, and no claim has to wait."""
+    """The number of new or changed definitions. Every Dagster process registers its code when it loads, mostly
+    unchanged: then nothing is written, and no claim has to wait."""
     if not _changed_datasets(transaction, datasets) and not _changed_jobs(transaction, jobs):
         return 0
     transaction.rows("lock_registry")

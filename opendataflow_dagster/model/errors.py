@@ -27,6 +27,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from .text import listing
+
 if TYPE_CHECKING:
     from .claim import Claim
     from .verdict import Verdict
@@ -73,10 +75,9 @@ class ClaimLost(OpenDataFlowError):
     exit_code = 129
 
     def __init__(self, lost: list[Claim], verb: str) -> None:
-        names = ", ".join(f"{c.jobid}/{c.dataid} (claim {c.claim_id})" for c in lost[:5])
-        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+        names = listing([f"{claim.jobid}/{claim.dataid} (claim {claim.claim_id})" for claim in lost], 5)
         super().__init__(
-            f"cannot {verb} {names}{more}: the claim is no longer held (its lease expired, or the chunk was "
+            f"cannot {verb} {names}: the claim is no longer held (its lease expired, or the chunk was "
             f"resubmitted or claimed by another run). Discard the result; the chunk runs again automatically."
         )
         self.lost = lost
@@ -104,7 +105,7 @@ class StaleAnswers(LedgerConflict):
     """The answers about one of these chunks are out of date; the claim of all of them was rolled back."""
 
     def __init__(self, dataids: list[str]) -> None:
-        super().__init__(f"chunk {', '.join(dataids[:5])} changed while it was being claimed; try again")
+        super().__init__(f"chunk {listing(dataids, 5)} changed while it was being claimed; try again")
         self.dataids = dataids
 
 
