@@ -83,7 +83,7 @@ def _print_story(story: Story) -> None:
         print_answers(newest)
     if story.consumers:
         output.heading("\nRead by")
-        output.say("  " + output.listed([f"{jobid}/{dataid}" for jobid, dataid in story.consumers], 10))
+        output.say("  " + output.listing([f"{jobid}/{dataid}" for jobid, dataid in story.consumers], 10))
     output.heading("\nHistory")
     output.table(
         ["at", "change", "by", "login", "reason"],
@@ -142,5 +142,5 @@ def _version(manifest: Manifest, story: Story) -> list[output.Cell]:
         f"{manifest.bytes:,}",
         str(len(manifest.files)),
         manifest.location,
-        output.listed([str(pin) for pin in manifest.inputs], 5),
+        output.listing([str(pin) for pin in manifest.inputs], 5),
     ]

@@ -80,7 +80,7 @@ def _subject(recent: FailureReport) -> str:
 def _text(recent: FailureReport) -> str:
     lines: list[str] = []
     for cause in recent.causes[:_CAUSES]:
-        chunks, jobs = output.counted(cause.count, "chunk"), output.listed(cause.jobs, 3)
+        chunks, jobs = output.counted(cause.count, "chunk"), output.listing(cause.jobs, 3)
         # Quoted: pasting it into a shell shows exactly this chunk, whatever its name.
         command = shlex.join(["odf", "chunk", "show", cause.example.datasetid, cause.example.dataid])
         lines += [

@@ -18,6 +18,9 @@ import click
 
 from opendataflow_dagster.model.verdict import Verdict
 
+from ..model.text import counted as counted
+from ..model.text import listing as listing
+
 #: Text, or text with a style.
 Cell: TypeAlias = "str | tuple[str, str]"
 
@@ -118,17 +121,6 @@ def span(duration: timedelta | None) -> str:
         if seconds >= 2 * size:
             return f"{int(seconds // size):,} {unit}"
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 chunk`, `1,000 chunks`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def listed(names: Sequence[str], limit: int, *, noun: str = "") -> str:
-    """`a, b and 3 more`."""
-    more = f" and {len(names) - limit:,} more{f' {noun}' if noun else ''}" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
 
 
 def printable(text: str) -> str:

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from . import heatmap
-from .output import listed, moment, span
+from .output import listing, moment, span
 
 if TYPE_CHECKING:
     from opendataflow_dagster.insight.report import ChunkDurations, FailureReport, HourlyThroughput, LedgerReport
@@ -144,7 +144,7 @@ def _failures(failures: FailureReport, now: datetime) -> str:
     causes = [
         [
             f"{cause.count:,}",
-            escape(listed(cause.jobs, 3)),
+            escape(listing(cause.jobs, 3)),
             escape(moment(cause.first, now=now)),
             escape(moment(cause.last, now=now)),
             f"<b>{escape(cause.cause)}</b>",

@@ -12,7 +12,7 @@ from opendataflow_dagster.model.errors import InvalidInput
 
 from .arguments import chunks_argument, job_option, optional_dataset
 from .options import combined
-from .output import listed
+from .output import listing
 
 if TYPE_CHECKING:
     from opendataflow_dagster.model.ids import ChunkKey
@@ -73,5 +73,5 @@ def summary(keys: Sequence[ChunkKey]) -> str:
     if len(keys) <= 5:
         return f"{len(keys)} chunks ({', '.join(map(str, keys))})"
     counts = Counter(key.datasetid for key in keys)
-    by_dataset = listed([f"{datasetid}: {count:,}" for datasetid, count in counts.items()], 5, noun="DataSets")
+    by_dataset = listing([f"{datasetid}: {count:,}" for datasetid, count in counts.items()], 5)
     return f"{len(keys):,} chunks ({by_dataset})"

@@ -75,7 +75,7 @@ def confirm(change: Change, ledger: Ledger, definitions: Registry) -> None:
 
 def sentence(imported: RegistryChanges) -> str:
     parts = [
-        f"{verb}: {output.listed(names, 10)}"
+        f"{verb}: {output.listing(names, 10)}"
         for verb, names in (("Added", imported.new), ("Changed", imported.changed))
         if names
     ]

@@ -49,7 +49,7 @@ class Inputs:
 
     def frame(self, parameter: str, spark: SparkSession | None = None) -> DataFrame:
         """All chunks of this input that the claim has, as one DataFrame; SKIPPED ones have no rows."""
-        (source,) = [one.datasetid for one in self.declaration.inputs if one.parameter == parameter]
+        (source,) = [declared.datasetid for declared in self.declaration.inputs if declared.parameter == parameter]
         return read(
             spark or self.spark,
             self.claim,

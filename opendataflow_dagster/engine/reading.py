@@ -9,6 +9,7 @@ from ..ledger.chunks import ready_versions
 from ..ledger.database import Ledger
 from ..model.errors import InvalidInput, InvalidManifest
 from ..model.ids import ChunkKey, DataId, DatasetId
+from ..model.text import listing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,8 +25,7 @@ def read_chunks(ledger: Ledger, spark: SparkSession, datasetid: DatasetId, datai
     with ledger.statement() as statement:
         ready = ready_versions(statement, keys)
     if missing := [str(key) for key in keys if key not in ready]:
-        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        raise InvalidInput(f"not READY: {', '.join(missing[:_SHOWN])}{more}; make them first")
+        raise InvalidInput(f"not READY: {listing(missing, _SHOWN)}; make them first")
     if foreign := [str(key) for key, manifest in ready.items() if manifest is None]:
-        raise InvalidManifest(f"READY without a manifest: {', '.join(foreign[:_SHOWN])}; announce them with one")
+        raise InvalidManifest(f"READY without a manifest: {listing(foreign, _SHOWN)}; announce them with one")
     return parquet.read(spark, [manifest for key in keys if (manifest := ready[key]) is not None])

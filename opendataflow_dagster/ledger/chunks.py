@@ -1,4 +1,4 @@
-"""Chunks as operators see and change them."""
+"""The rows of chunks, their history and versions."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from psycopg.types.json import Jsonb
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest, NewManifest
+from ..model.text import listing
 from ..model.verdict import Verdict
 from . import rows
 from .database import Row, Transaction
 
-#: The jobid of chunks that someone else made and announced.
+#: The jobid of announced chunks.
 ANNOUNCED = JobId("announced")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chunk:
-    """A producer's row. `status` is the word in the table; a foreign one may be unknown, or missing."""
+    """A producer's row. A foreign client may have written an unknown status, or none."""
 
     datasetid: DatasetId
     jobid: JobId
@@ -41,7 +42,7 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One change of one row, whoever made it."""
+    """One change of one row by any client."""
 
     event_id: int
     at: datetime
@@ -65,11 +66,11 @@ def find(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[Chunk]:
 
 
 def require(transaction: Transaction, keys: Sequence[ChunkKey]) -> None:
-    found = {ChunkKey(datasetid=one.datasetid, dataid=one.dataid) for one in find(transaction, keys)}
-    if unknown := sorted(set(keys) - found):
-        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        names = ", ".join(str(one) for one in unknown[:3])
-        raise UnknownName(f"there is no chunk {names}{more}; correct the name, or register the job that produces it")
+    known = {ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid) for chunk in find(transaction, keys)}
+    if unknown := sorted(set(keys) - known):
+        raise UnknownName(
+            f"there is no chunk {listing(unknown)}; correct the name, or register the job that produces it"
+        )
 
 
 def downstream(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[ChunkKey]:
@@ -101,7 +102,7 @@ def rollback(transaction: Transaction, old: Manifest, reason: str) -> int | None
 
 
 def producer_of(transaction: Transaction, datasetid: DatasetId) -> tuple[bool, JobId | None]:
-    """Is there such a DataSet, and which Job makes it?"""
+    """Whether the DataSet is registered, and the Job that produces it."""
     found = transaction.rows("producer_of", datasetid=datasetid)
     return bool(found), JobId(found[0]["jobid"]) if found and found[0]["jobid"] else None
 
@@ -118,7 +119,7 @@ def announce(
         datasetid=datasetid,
         jobid=ANNOUNCED,
         dataids=list(dataids),
-        manifests=[Jsonb(manifests[one].to_json()) if one in manifests else None for one in dataids],
+        manifests=[Jsonb(manifests[dataid].to_json()) if dataid in manifests else None for dataid in dataids],
     )
     return sorted(_key(row) for row in found)
 
@@ -128,7 +129,7 @@ def deleted(transaction: Transaction, jobid: JobId, dataid: DataId) -> list[Chun
 
 
 def ready_versions(transaction: Transaction, keys: Sequence[ChunkKey]) -> dict[ChunkKey, Manifest | None]:
-    """Those of the chunks that are READY, each with the version that readers get; None: made by someone else."""
+    """Those of the chunks that are READY, with their current version; None: a foreign client made it."""
     found: dict[ChunkKey, Manifest | None] = {}
     for row in transaction.rows("ready_versions", **rows.chunks(keys)):
         key = ChunkKey(datasetid=DatasetId(row["of_datasetid"]), dataid=DataId(row["of_dataid"]))

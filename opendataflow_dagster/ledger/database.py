@@ -1,13 +1,14 @@
-"""The connection to the ledger: a pool, transactions, and errors in the system's own words."""
+"""The connection to the ledger: a pool, transactions, and driver errors as errors of this system."""
 
 from __future__ import annotations
 
 import getpass
 import json
+import logging
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from threading import RLock
@@ -35,16 +36,19 @@ from ..model.ids import is_storable
 from .schema_files import RELEASE_0_1_0, wanted
 from .sql import sql
 
+# The pool warns about connections that it replaces; without a handler, Python would print that to stderr.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+
 Row: TypeAlias = DictRow
 Found = TypeVar("Found")
 
-# What our triggers raise.
+# SQLSTATEs that our functions raise.
 _FORBIDDEN_TRANSITION = "DF001"
 _CYCLE = "DF002"
 _STALE_ANSWERS = "DF003"
 
-# A network that swallows everything does not say so, and would hold up leases and heartbeats for many minutes: a
-# connection ends after half a minute without an answer of the other machine. The URL may say otherwise.
+# On a network that drops all packets, a connection ends after half a minute instead of holding up leases and heartbeats
+# for many minutes. The URL can override this.
 _GIVE_UP = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 
 
@@ -109,16 +113,15 @@ class Ledger:
         patience: timedelta = timedelta(seconds=10),
         rehearsal: bool = False,
     ) -> None:
-        #: All is one transaction, which is rolled back in the end: a verb sees what those before it did, says what it
-        #: would do, and changes nothing.
+        #: For --dry-run: all verbs run in one transaction, which is rolled back at the end.
         self.rehearsal = rehearsal
         self._stage: Connection | None = None
         self._on_stage = RLock()
         self.actor = actor or f"{getpass.getuser()}@{socket.gethostname()}"
-        for what, text in (("the name of who acts", self.actor), ("the reason", reason)):
+        for what, text in (("the actor", self.actor), ("the reason", reason)):
             if not is_storable(text):
                 raise InvalidInput(_unstorable(what))
-        #: What the history says of changes that have no reason of their own.
+        #: The reason of changes that have none.
         self._reason = reason
         self._url = url
         self._server = _server_of(url)
@@ -140,12 +143,13 @@ class Ledger:
         )
 
     def rehearsing(self) -> Ledger:
-        """The same database; all is rolled back when it is closed."""
+        """The same database; closing it rolls everything back."""
         return Ledger(self._url, actor=self.actor, rehearsal=True)
 
     def close(self) -> None:
         if self._stage is not None:
-            self._stage.close()
+            with suppress(psycopg.Error):  # a dead connection has rolled back already
+                self._stage.execute("rollback")
             self._pool.putconn(self._stage)
             self._stage = None
         self._pool.close()
@@ -169,7 +173,7 @@ class Ledger:
 
     @contextmanager
     def statement(self) -> Iterator[Transaction]:
-        """Each statement of the block is a transaction of its own; for a verb that is one statement."""
+        """Each statement of the block commits by itself; for a verb that is one statement."""
         with self._connection() as connection:
             if self.rehearsal:
                 with connection.transaction():
@@ -188,13 +192,13 @@ class Ledger:
             raise self._why_no_connection() from None
         except psycopg.Error as error:
             if isinstance(error, psycopg.OperationalError):
-                # The other idle connections are probably dead as well; the next verb gets a living one.
+                # The other idle connections are probably dead, too.
                 self._pool.check()
             raise self._in_our_words(error) from error
 
     @contextmanager
     def _pooled(self) -> Iterator[Connection]:
-        """As the pool's own context does, but for its commit: there is never anything to commit."""
+        """Like the pool's own context manager, without its commit: there is never anything to commit."""
         connection = self._pool.getconn()
         try:
             yield connection
@@ -203,7 +207,7 @@ class Ledger:
 
     @contextmanager
     def _rehearsed(self) -> Iterator[Connection]:
-        """One connection for all, with a transaction that nobody commits; those of the verbs are savepoints in it."""
+        """One connection with a transaction that is never committed; transactions of verbs are savepoints in it."""
         with self._on_stage:
             if self._stage is None:
                 self._stage = self._pool.getconn()
@@ -211,7 +215,7 @@ class Ledger:
             yield self._stage
 
     def _why_no_connection(self) -> OpenDataFlowError:
-        """The pool does not say. Either the server refuses, or our own connections are all in use."""
+        """The pool does not tell: either the server refuses, or all of our connections are in use."""
         try:
             psycopg.connect(self._url, connect_timeout=5).close()
         except psycopg.Error as error:
@@ -270,11 +274,9 @@ class Ledger:
                 f"a DataSet has one producing job: {error.diag.message_detail}; remove one OUT item"
             )
         if isinstance(error, errors.UniqueViolation) and error.diag.table_name == "datastatus":
-            return LedgerConflict(f"somebody else has just taken a chunk on {self._server}; try again")
+            return LedgerConflict(f"another process claimed the same chunk on {self._server}; try again")
         if isinstance(error, errors.UniqueViolation) and constraint == "one_manifest_per_version":
-            return LedgerConflict(
-                f"somebody else has just made a version of the same chunk on {self._server}; try again"
-            )
+            return LedgerConflict(f"another process published a version of the same chunk on {self._server}; try again")
         if isinstance(error, errors.CheckViolation) and constraint is not None and "id" in constraint:
             return InvalidName(f"{said} ({error.diag.message_detail or constraint}); give a printable id")
         if isinstance(
@@ -284,15 +286,13 @@ class Ledger:
                 f"the schema of {self._server} is not installed or too old ({said}); run: odf schema install"
             )
         if isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.LockNotAvailable):
-            return LedgerConflict(f"another transaction on {self._server} was in the way ({said}); try again")
+            return LedgerConflict(f"another transaction on {self._server} blocked this one ({said}); try again")
         if isinstance(error, errors.InvalidRegularExpression):
             return InvalidDefinition(f"{said}; correct the regular expression")
         if isinstance(error, errors.ProgramLimitExceeded):
-            return InvalidInput(
-                f"this is more than Postgres can take at once ({_one_line(said)}); give it in smaller portions"
-            )
+            return InvalidInput(f"this exceeds a limit of Postgres ({_one_line(said)}); split it into smaller portions")
         if isinstance(error, errors.NumericValueOutOfRange):
-            return InvalidInput(f"a number is too large to be stored ({said}); give a smaller one")
+            return InvalidInput(f"a number is too large to be stored ({said}); use a smaller one")
         if isinstance(error, errors.UntranslatableCharacter | errors.InvalidTextRepresentation) or "NUL" in said:
             return InvalidInput(_unstorable("a text"))
         if isinstance(error, errors.QueryCanceled | errors.DiskFull | errors.OutOfMemory):
@@ -320,7 +320,7 @@ def in_database(url: str, name: str) -> str:
 
 
 def _server_of(url: str) -> str:
-    """Where it is, without user and password; an URL that cannot be read is not repeated in the error."""
+    """Without user and password. An invalid URL is not repeated in the error, because it may hold a password."""
     try:
         parts: dict[str, Any] = conninfo_to_dict(url)
         int(parts.get("port", 5432))

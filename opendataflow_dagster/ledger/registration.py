@@ -16,16 +16,16 @@ _Item: TypeAlias = tuple[str, str, str | None, str | None, str]
 
 
 def put(transaction: Transaction, datasets: Sequence[Dataset], jobs: Sequence[Job]) -> int:
-    """How many were new or changed. Every process of Dagster registers its code when it loads, mostly the same: then
-    nothing is written, and nobody who claims has to wait."""
+    """The number of new or changed definitions. Every Dagster process registers its code when it loads, mostly
+    unchanged: then nothing is written, and no claim has to wait."""
     if not _changed_datasets(transaction, datasets) and not _changed_jobs(transaction, jobs):
         return 0
     transaction.rows("lock_registry")
     new_datasets = _changed_datasets(transaction, datasets)
     if new_datasets:
-        columns = [_columns(one) for one in new_datasets]
-        parameters = {name: [one[name] for one in columns] for name in columns[0]}
-        parameters["partitions"] = [None if one is None else Jsonb(one) for one in parameters["partitions"]]
+        columns = [_columns(dataset) for dataset in new_datasets]
+        parameters = {name: [row[name] for row in columns] for name in columns[0]}
+        parameters["partitions"] = [None if value is None else Jsonb(value) for value in parameters["partitions"]]
         transaction.run("put_datasets", **parameters)
     new_jobs = _changed_jobs(transaction, jobs)
     if new_jobs:
@@ -34,43 +34,44 @@ def put(transaction: Transaction, datasets: Sequence[Dataset], jobs: Sequence[Jo
 
 
 def _changed_datasets(transaction: Transaction, datasets: Sequence[Dataset]) -> list[Dataset]:
-    wanted = [one.datasetid for one in datasets]
+    wanted = [dataset.datasetid for dataset in datasets]
     found = {row["datasetid"]: row for row in transaction.rows("dataset_definitions", datasetids=wanted)}
     return [
-        one
-        for one in datasets
-        if (row := found.get(one.datasetid)) is None or {name: row[name] for name in _columns(one)} != _columns(one)
+        dataset
+        for dataset in datasets
+        if (row := found.get(dataset.datasetid)) is None
+        or {name: row[name] for name in _columns(dataset)} != _columns(dataset)
     ]
 
 
-def _columns(one: Dataset) -> dict[str, object]:
+def _columns(dataset: Dataset) -> dict[str, object]:
     return {
-        "datasetid": one.datasetid,
-        "location": one.location,
-        "partitions": one.partitions.to_json() if one.partitions else None,
-        "schema_hash": one.schema_hash,
-        "foreign_ready": one.foreign_ready_or_default,
-        "skipped_input": one.skipped_input,
-        "repeats": one.repeats,
-        "timezone": one.timezone,
-        "owner": one.owner,
-        "domain": one.domain,
-        "description": one.description,
+        "datasetid": dataset.datasetid,
+        "location": dataset.location,
+        "partitions": dataset.partitions.to_json() if dataset.partitions else None,
+        "schema_hash": dataset.schema_hash,
+        "foreign_ready": dataset.foreign_ready_or_default,
+        "skipped_input": dataset.skipped_input,
+        "repeats": dataset.repeats,
+        "timezone": dataset.timezone,
+        "owner": dataset.owner,
+        "domain": dataset.domain,
+        "description": dataset.description,
     }
 
 
 def _changed_jobs(transaction: Transaction, jobs: Sequence[Job]) -> list[Job]:
     items, policies = _registered_jobs(transaction, jobs)
-    return [one for one in jobs if _items(one) != items.get(one.jobid) or _policy(one) != policies.get(one.jobid)]
+    return [job for job in jobs if _items(job) != items.get(job.jobid) or _policy(job) != policies.get(job.jobid)]
 
 
 def _registered_jobs(
     transaction: Transaction, jobs: Sequence[Job]
 ) -> tuple[dict[str, set[_Item]], dict[str, dict[str, object]]]:
-    """The items of these Jobs as the ledger has them, and their policies."""
+    """The registered items and policies of these Jobs."""
     items: dict[str, set[_Item]] = {}
     policies: dict[str, dict[str, object]] = {}
-    for row in transaction.rows("job_definitions", jobids=[one.jobid for one in jobs]):
+    for row in transaction.rows("job_definitions", jobids=[job.jobid for job in jobs]):
         item = (row["jobid"], row["itemtype"], row["datasetid"], row["itemvalue"], row["mapping"])
         items.setdefault(row["jobid"], set()).add(item)
         if row["lease"] is not None:
@@ -79,34 +80,34 @@ def _registered_jobs(
 
 
 def _put_jobs(transaction: Transaction, jobs: Sequence[Job]) -> None:
-    """What goes, goes first: an output may move from one Job to another."""
+    """Deletes first: an output may move from one Job to another."""
     items, policies = _registered_jobs(transaction, jobs)
     have = set().union(*items.values())
-    want = set().union(*(_items(one) for one in jobs))
+    want = set().union(*(_items(job) for job in jobs))
     if gone := sorted(have - want, key=repr):
         transaction.run(
             "drop_job_items",
-            jobids=[one[0] for one in gone],
-            itemtypes=[one[1] for one in gone],
-            datasetids=[one[2] for one in gone],
+            jobids=[item[0] for item in gone],
+            itemtypes=[item[1] for item in gone],
+            datasetids=[item[2] for item in gone],
         )
     if come := sorted(want - have, key=repr):
         transaction.run(
             "add_job_items",
-            jobids=[one[0] for one in come],
-            itemtypes=[one[1] for one in come],
-            datasetids=[one[2] for one in come],
-            itemvalues=[one[3] for one in come],
-            mappings=[one[4] for one in come],
+            jobids=[item[0] for item in come],
+            itemtypes=[item[1] for item in come],
+            datasetids=[item[2] for item in come],
+            itemvalues=[item[3] for item in come],
+            mappings=[item[4] for item in come],
         )
-    if changed := [_policy(one) for one in jobs if _policy(one) != policies.get(one.jobid)]:
-        transaction.run("put_policy", **{name: [one[name] for one in changed] for name in changed[0]})
+    if changed := [_policy(job) for job in jobs if _policy(job) != policies.get(job.jobid)]:
+        transaction.run("put_policy", **{name: [policy[name] for policy in changed] for name in changed[0]})
 
 
 def _items(job: Job) -> set[_Item]:
     return {
-        *((job.jobid, "IN", one.datasetid, None, one.mapping.kind) for one in job.inputs),
-        *((job.jobid, "OUT", one, None, "equal") for one in job.outputs),
+        *((job.jobid, "IN", source.datasetid, None, source.mapping.kind) for source in job.inputs),
+        *((job.jobid, "OUT", output, None, "equal") for output in job.outputs),
         *((job.jobid, name, None, value, "equal") for name, value in job.environment.items()),
     }
 

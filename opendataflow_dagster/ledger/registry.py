@@ -17,7 +17,7 @@ from .database import Transaction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Registered:
-    """What the ledger knows now: the DataSets, and which Job reads and makes which."""
+    """The registered DataSets, and the inputs and outputs of each Job."""
 
     datasets: frozenset[DatasetId]
     inputs: dict[JobId, set[DatasetId]]
@@ -26,7 +26,7 @@ class Registered:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobItem:
-    """An IN or OUT DataSet of a Job with what is known of it, or one of the Job's variables (itemtype is its name)."""
+    """An IN or OUT DataSet of a Job with its connection, or one of the Job's variables (itemtype is its name)."""
 
     itemtype: str
     itemvalue: str | None
@@ -57,13 +57,13 @@ def registered(transaction: Transaction) -> Registered:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Room:
-    """How operators have limited a Job, and what that leaves."""
+    """The operators' limits of a Job, and how many more chunks it may run."""
 
     concurrency: int | None
     running: int
     #: Since when, and why.
     paused: str | None
-    #: How many more chunks may be claimed now; None: any number.
+    #: None: no limit.
     free: int | None
 
 

@@ -16,7 +16,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 @cache
 def statements() -> dict[str, LiteralString]:
     found: dict[str, LiteralString] = {}
-    for file in sorted(files(__package__).joinpath("queries").iterdir(), key=lambda one: one.name):
+    for file in sorted(files(__package__).joinpath("queries").iterdir(), key=lambda file: file.name):
         parts = _NAME.split(file.read_text())
         for name, text in zip(parts[1::2], parts[2::2], strict=True):
             if name in found:

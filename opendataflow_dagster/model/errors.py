@@ -1,31 +1,33 @@
 """Every error of this system, in one tree.
 
     OpenDataFlowError
-    |-- InvalidInput              the caller's words are wrong; nothing was changed
-    |   |-- InvalidName           an id that cannot be used
+    |-- InvalidInput              invalid arguments; nothing was changed
+    |   |-- InvalidName           an id that is not allowed
     |   |-- UnknownName           a Job, DataSet, chunk or status word that is not registered
-    |   `-- InvalidDefinition     Jobs and DataSets that contradict each other
-    |-- NoGo                      the five questions say no; carries the verdict
-    |-- ClaimLost                 a newer claim, a RESUBMIT or the clock took the chunk away
-    |-- InvalidManifest           what was to be published is not there, not whole or not valid
-    |-- IncompatibleSchema        the columns of a chunk are not those that were declared, or do not go together
-    |-- StageFailed               a version could not be written; nothing of it is published
+    |   `-- InvalidDefinition     Jobs and DataSets that are inconsistent
+    |-- NoGo                      an answer to the five questions is no; carries the verdict
+    |-- ClaimLost                 a newer claim, a RESUBMIT or an expired lease took the chunk away
+    |-- InvalidManifest           what should be published is missing, incomplete or invalid
+    |-- IncompatibleSchema        the columns of a chunk differ from the declared ones, or from each other
+    |-- StageFailed               a version could not be written; nothing was published
     |-- SparkUnavailable          retryable: Spark cannot be reached or has died; take a new session
-    |-- ForbiddenTransition       the state machine has no such arrow
+    |-- ForbiddenTransition       the state machine does not allow this transition
     |-- LedgerUnavailable         retryable: the database cannot be reached; try again later
-    |-- LedgerConflict            retryable: another transaction was in the way; try again at once
+    |-- LedgerConflict            retryable: another transaction blocked this one; try again at once
     |   `-- StaleAnswers          a claim found a chunk changed; it retries by itself
     |-- SchemaMismatch            the database's schema is not the one this version needs
     |-- EmbeddedPostgresError     the embedded server cannot be started or stopped
-    |-- ScriptFailed              a script ended with another exit code than 0, or was ended
+    |-- ScriptFailed              a script ended with an exit code other than 0, or was stopped
     `-- SecretUnreadable          no passphrase, the wrong one, or a secret that belongs to another DataSet
 
-A message names the thing, says what is wrong with it, and ends with the next step.
+A message names the object, says what is wrong with it, and ends with the next step.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
+
+from .text import listing
 
 if TYPE_CHECKING:
     from .claim import Claim
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 class OpenDataFlowError(Exception):
     """Root of the tree."""
 
-    #: The same call may succeed later without anybody changing anything.
+    #: The same call may succeed later, although nobody changes anything.
     retryable: ClassVar[bool] = False
     #: What `odf` exits with. 64 is a usage error; failures start at 128 (docs/reference/codes.md).
     exit_code: ClassVar[int] = 128
@@ -58,7 +60,7 @@ class InvalidDefinition(InvalidInput):
 
 
 class NoGo(OpenDataFlowError):
-    """The gate said no. `verdict` has all five answers."""
+    """`verdict` has all five answers."""
 
     exit_code = 1
 
@@ -68,16 +70,15 @@ class NoGo(OpenDataFlowError):
 
 
 class ClaimLost(OpenDataFlowError):
-    """The claims named here are no longer held; nothing of them was changed."""
+    """These claims are no longer held; nothing was changed."""
 
     exit_code = 129
 
     def __init__(self, lost: list[Claim], verb: str) -> None:
-        names = ", ".join(f"{c.jobid}/{c.dataid} (claim {c.claim_id})" for c in lost[:5])
-        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+        names = listing([f"{claim.jobid}/{claim.dataid} (claim {claim.claim_id})" for claim in lost], 5)
         super().__init__(
-            f"cannot {verb} {names}{more}: the claim is no longer held (its lease expired, or the chunk was "
-            f"resubmitted or taken by someone else). Throw the result away; the chunk runs again by itself."
+            f"cannot {verb} {names}: the claim is no longer held (its lease expired, or the chunk was "
+            f"resubmitted or claimed by another run). Discard the result; the chunk runs again automatically."
         )
         self.lost = lost
 
@@ -104,7 +105,7 @@ class StaleAnswers(LedgerConflict):
     """The answers about one of these chunks are out of date; the claim of all of them was rolled back."""
 
     def __init__(self, dataids: list[str]) -> None:
-        super().__init__(f"chunk {', '.join(dataids[:5])} changed while it was being claimed; try again")
+        super().__init__(f"chunk {listing(dataids, 5)} changed while it was being claimed; try again")
         self.dataids = dataids
 
 

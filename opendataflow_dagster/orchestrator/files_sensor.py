@@ -6,6 +6,7 @@ import dagster as dg
 
 from ..engine.dataset_graph import DatasetGraph
 from ..engine.missing_files import check_files
+from ..model.text import listing
 from .resources import LedgerResource
 
 _SHOWN = 3
@@ -21,10 +22,9 @@ def files_sensor(graph: DatasetGraph, *, interval_seconds: int = 15) -> dg.Senso
     def evaluate(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SensorResult:
         checked = check_files(ledger.ledger, graph, int(context.cursor or 0))
         if checked.unknown:
-            causes = list(dict.fromkeys(checked.unknown))
-            more = f"; and {len(causes) - _SHOWN} more" if len(causes) > _SHOWN else ""
+            causes = listing(list(dict.fromkeys(checked.unknown)), _SHOWN, "; ")
             raise dg.Failure(
-                f"the files of {len(checked.unknown)} versions could not be checked: {'; '.join(causes[:_SHOWN])}{more}"
+                f"the files of {len(checked.unknown)} versions could not be checked: {causes}"
                 f"; mount the root, or let the daemon's user read it. Their chunks are unchanged"
             )
         return dg.SensorResult(skip_reason=f"files gone: {checked.gone}", cursor=str(checked.position))

@@ -30,6 +30,7 @@ from ..model.errors import InvalidInput
 from ..model.ids import DataId, RunId, dataset_id
 from ..model.job import Job
 from ..model.manifest import Manifest
+from ..model.text import listing
 from ..protocol.job_run import begin_run, end_run
 from ..protocol.request import request
 from . import metadata
@@ -207,14 +208,12 @@ def _report_satisfied(
 
 
 def _failure(requested: ChunkRequest, not_made: Mapping[DataId, str], total: int) -> dg.Failure:
-    shown = "; ".join(f"{dataid}: {reason}" for dataid, reason in list(not_made.items())[:_SHOWN])
-    more = f"; and {len(not_made) - _SHOWN} more" if len(not_made) > _SHOWN else ""
+    reasons = listing([f"{dataid}: {reason}" for dataid, reason in not_made.items()], _SHOWN, "; ")
     rows = "".join(
         f"| {dataid} | {' '.join(reason.split())[:300]} |\n" for dataid, reason in list(not_made.items())[:1000]
     )
     return dg.Failure(
-        description=f"{len(not_made)} of {total} chunks of {requested.node.dataset.datasetid} were not made: "
-        f"{shown}{more}",
+        description=f"{len(not_made)} of {total} chunks of {requested.node.dataset.datasetid} were not made: {reasons}",
         metadata={"not_made": dg.MetadataValue.md(f"| chunk | why |\n|---|---|\n{rows}")},
         allow_retries=False,
     )

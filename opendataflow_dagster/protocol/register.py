@@ -1,4 +1,4 @@
-"""register: the ledger mirrors the DataSets and Jobs that the code declares, and the chunks it plans."""
+"""register: mirror the DataSets and Jobs that the code declares in the ledger; plan: announce their chunks."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ..model.job_graph import refuse_cycles, refuse_two_producers
 
 
 def register(ledger: Ledger, datasets: Sequence[Dataset] = (), jobs: Sequence[Job] = ()) -> int:
-    """All of it or nothing; how many definitions were new or changed."""
+    """All or nothing. Returns the number of new or changed definitions."""
     with ledger.transaction() as transaction:
         return register_in(transaction, datasets, jobs)
 
 
 def register_in(transaction: Transaction, datasets: Sequence[Dataset], jobs: Sequence[Job]) -> int:
-    """As part of a larger act."""
-    _refuse_duplicates("DataSet", [one.datasetid for one in datasets])
-    _refuse_duplicates("job", [one.jobid for one in jobs])
+    """As part of a larger transaction."""
+    _refuse_duplicates("DataSet", [dataset.datasetid for dataset in datasets])
+    _refuse_duplicates("job", [job.jobid for job in jobs])
     known = registry.registered(transaction)
-    inputs = {**known.inputs, **{job.jobid: {one.datasetid for one in job.inputs} for job in jobs}}
+    inputs = {**known.inputs, **{job.jobid: {source.datasetid for source in job.inputs} for job in jobs}}
     outputs = {**known.outputs, **{job.jobid: set(job.outputs) for job in jobs}}
-    _refuse_unknown(jobs, known.datasets | {one.datasetid for one in datasets})
+    _refuse_unknown(jobs, known.datasets | {dataset.datasetid for dataset in datasets})
     refuse_two_producers(outputs)
     refuse_cycles(inputs, outputs)
     return registration.put(transaction, datasets, jobs)
 
 
 def plan(ledger: Ledger, job: Job, dataids: Iterable[str]) -> int:
-    """Announce chunks as PENDING, with the input chunks that each needs; how many are new."""
-    chunks = tuple(dict.fromkeys(data_id(one) for one in dataids))
+    """Make chunks PENDING, with the input chunks that each needs. Returns the number of new ones."""
+    chunks = tuple(dict.fromkeys(data_id(dataid) for dataid in dataids))
     with ledger.transaction() as transaction:
         if not registry.is_job(transaction, job.jobid):
             raise UnknownName(f"job {job.jobid} is not registered; register it before you plan its chunks")
@@ -48,7 +48,7 @@ def _refuse_duplicates(what: str, names: Sequence[str]) -> None:
 
 def _refuse_unknown(jobs: Iterable[Job], datasets: frozenset[DatasetId]) -> None:
     for job in jobs:
-        used = {*(one.datasetid for one in job.inputs), *job.outputs}
+        used = {*(source.datasetid for source in job.inputs), *job.outputs}
         if unknown := sorted(used - datasets):
             raise UnknownName(
                 f"job {job.jobid} uses {', '.join(unknown)}, which is not registered; register the DataSet"

@@ -1,4 +1,4 @@
-"""release: the claim ends without a version. The previous one stays."""
+"""release: end a claim without a new version. The previous version stays."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from ..model.claim import Claim
 from ..model.errors import ClaimLost
 from ..model.ids import RunId
 
-# A reason is for a person; a stack trace of a megabyte is not.
+# A reason is for a person to read: a long stack trace is cut.
 _MAX_REASON = 2000
 
 
 def fail(ledger: Ledger, claim: Claim, reason: str) -> None:
-    """The work failed: FAILED, until a person or the Job's retry policy resubmits it."""
+    """FAILED, until a person or the retry policy of the Job resubmits it."""
     fail_many(ledger, [claim], [reason])
 
 
 def fail_many(ledger: Ledger, claims: Sequence[Claim], reasons: Sequence[str]) -> None:
     with ledger.statement() as statement:
-        released = ledger_claims.release(statement, claims, "failed", [_short(one) for one in reasons])
-    if lost := [one for one in claims if one.claim_id not in released]:
+        released = ledger_claims.release(statement, claims, "failed", [_short(reason) for reason in reasons])
+    if lost := [claim for claim in claims if claim.claim_id not in released]:
         raise ClaimLost(lost, "fail")
 
 
 def abandon(ledger: Ledger, claims: Sequence[Claim], reason: str, *, begun: bool = True) -> None:
-    """The work was given up: RESUBMIT, or FAILED at the attempt cap, as after a crash but at once.
+    """The crash rule, without waiting for the lease: RESUBMIT, or FAILED when the retry budget is exhausted.
 
-    What has not begun has not failed at anything: it is RESUBMIT, and nothing is counted.
+    Work that has not begun becomes RESUBMIT, and that does not count as a retry.
     """
     outcome: Literal["abandoned", "unbegun"] = "abandoned" if begun else "unbegun"
     with ledger.statement() as statement:
         released = ledger_claims.release(statement, claims, outcome, [_short(reason)] * len(claims))
-    if lost := [one for one in claims if one.claim_id not in released]:
+    if lost := [claim for claim in claims if claim.claim_id not in released]:
         raise ClaimLost(lost, "abandon")
 
 
 def abandon_run(ledger: Ledger, run_id: RunId, reason: str) -> int:
-    """A run is dead: all that it still held is abandoned; how many chunks that were."""
+    """A run is dead: abandon all that it holds. Returns the number of chunks."""
     with ledger.transaction() as transaction:
         released = ledger_claims.release_run(transaction, run_id, _short(reason))
         runs.end(transaction, run_id, failed=True)

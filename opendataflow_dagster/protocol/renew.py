@@ -1,4 +1,4 @@
-"""renew: the work goes on, and the lease with it."""
+"""renew: extend the leases of claims while their work goes on."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..model.errors import ClaimLost
 
 
 def renew(ledger: Ledger, claims: Sequence[Claim]) -> list[Claim]:
-    """The claims with their new lease. ClaimLost names those that are gone; the others are renewed all the same."""
+    """The claims with their new leases. ClaimLost names those that are lost; the others are renewed anyway."""
     with ledger.statement() as statement:
         renewed = ledger_claims.renew(statement, claims)
-    if lost := [one for one in claims if one.claim_id not in renewed]:
+    if lost := [claim for claim in claims if claim.claim_id not in renewed]:
         raise ClaimLost(lost, "renew")
-    return [replace(one, lease_until=renewed[one.claim_id]) for one in claims]
+    return [replace(claim, lease_until=renewed[claim.claim_id]) for claim in claims]

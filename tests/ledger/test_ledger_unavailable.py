@@ -564,7 +564,7 @@ def test_a_server_limit_is_not_reported_as_an_unreachable_server(flow: Flow) -> 
     held = claim(flow.ledger, "load", "1")
     manifest = flow.manifest(held)
     beyond_an_index = "".join(hashlib.sha256(str(i).encode()).hexdigest() for i in range(600))
-    with pytest.raises(InvalidInput, match="more than Postgres can take at once") as refused:
+    with pytest.raises(InvalidInput, match="exceeds a limit of Postgres") as refused:
         publish(flow.ledger, held, replace(manifest, content_digest=beyond_an_index))
     assert not refused.value.retryable
     assert publish(flow.ledger, held, manifest).version == 1

@@ -640,7 +640,7 @@ def test_of_two_concurrent_rollbacks_one_is_a_retryable_conflict(flow: Flow) -> 
     def rolls_back(transaction: Transaction) -> object:
         return chunks.rollback(transaction, first, "as it was")
 
-    with pytest.raises(LedgerConflict, match=r"somebody else has just made a version of the same chunk.*try again"):
+    with pytest.raises(LedgerConflict, match=r"another process published a version of the same chunk.*try again"):
         between(flow, rolls_back, alone(flow, rolls_back))
     assert flow.chunk("raw/1").version == 2
     assert_invariants(flow.psql)

@@ -1,10 +1,10 @@
 -- name: heal_expired
--- A lease ran out: the holder is dead or has lost it. Again by itself, up to the attempt cap.
+-- Leases that expired: the holder is dead or has lost the chunk. The crash rule applies.
 update dataflow.datastatus s
    set status = dataflow.status_after_crash(s.jobid, s.retries), retries = s.retries + 1,
        reason = format('the lease of claim %%s expired at %%s (attempt %%s)', s.claim_id, to_char(s.lease_until, 'YYYY-MM-DD HH24:MI:SS'), s.attempt)
  where (s.datasetid, s.jobid, s.dataid) in (
-       -- In order, and past the rows that a publisher or another healer is changing just now.
+       -- In order, skipping rows that a publish or another heal is changing.
        select e.datasetid, e.jobid, e.dataid from dataflow.datastatus e
         where e.locktype = 'OUT' and e.claim_id is not null and e.lease_until <= clock_timestamp()
         order by e.datasetid, e.jobid, e.dataid
@@ -12,7 +12,7 @@ update dataflow.datastatus s
 returning s.datasetid, s.dataid, s.status
 
 -- name: heal_retries
--- Failures that the Job's policy retries: what kind, how often, after which pause.
+-- Failures that the retry policy of the Job covers.
 update dataflow.datastatus s set status = 'RESUBMIT', retries = s.retries + 1
   from dataflow.job_policy p
  where p.jobid = s.jobid and p.retry_on is not null
@@ -21,7 +21,7 @@ update dataflow.datastatus s set status = 'RESUBMIT', retries = s.retries + 1
 returning s.datasetid, s.dataid
 
 -- name: heal_cascade
--- READY chunks made from inputs that have a newer version, of Jobs that say so.
+-- READY chunks with a newer input, of Jobs that cascade.
 update dataflow.datastatus s
    set status = 'RESUBMIT', reason = 'an input was published anew'
   from dataflow.job_policy p, dataflow.data_manifest m
@@ -42,18 +42,18 @@ delete from dataflow.datastatus i
 returning i.datasetid, i.dataid
 
 -- name: heal_blocked
--- What was refused is asked again: a file may be back, a day may have begun.
+-- Refused chunks are evaluated again: a file may be back, or a day may have begun.
 select coalesce(sum(b.count), 0)::int as asked
   from (select array_agg(r.jobid) as jobids, array_agg(r.dataid) as dataids, count(*)
           from dataflow.runnable r where r.blocked is not null having count(*) > 0) b
  cross join lateral dataflow.evaluate(b.jobids, b.dataids)
 
 -- name: rebuild_runnable
--- The runnable set, made anew from datastatus.
+-- Restore the runnable set from datastatus.
 select r.added, r.removed from dataflow.rebuild_runnable() r
 
 -- name: heal_runs
--- Runs that hold nothing any more and whose orchestrator never said that they ended.
+-- Runs that hold nothing and that their orchestrator never ended.
 update dataflow.job_run r set ended = now(), outcome = 'FAILED'
  where r.ended is null and r.started < now() - interval '1 day'
    and not exists (select from dataflow.datastatus s where s.locktype = 'OUT' and s.claim_id is not null and s.run_id = r.run_id)

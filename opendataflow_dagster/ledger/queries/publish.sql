@@ -1,10 +1,10 @@
 -- name: publish
--- Fence, insert the manifests, make READY, as one. A claim comes back only if it was held.
--- One JSON text there and one back: the driver takes several times as long for rows of many columns.
+-- Fence, insert the manifests and make the chunks READY. Only held claims come back.
+-- One JSON text each way: the driver is several times slower with rows of many columns.
 select dataflow.publish(%(outputs)s::json)::text
 
 -- name: published_by
--- What these claims have published: an answer that was lost on its way is asked for again.
+-- What these claims published, for a caller whose answer was lost.
 select m.claim_id, m.datasetid, m.manifest_id, m.version
   from dataflow.data_manifest m
   join unnest(%(datasetids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[]) as g(datasetid, dataid, claim_id)
@@ -15,7 +15,7 @@ select m.claim_id, m.datasetid, m.manifest_id, m.version
 select m.* from dataflow.data_manifest m where m.manifest_id = any (%(manifest_ids)s)
 
 -- name: current_manifest
--- The version that readers of a chunk get.
+-- The current version of a chunk.
 select m.* from dataflow.datastatus s join dataflow.data_manifest m on m.manifest_id = s.manifest_id
  where s.datasetid = %(datasetid)s and s.dataid = %(dataid)s and s.locktype = 'OUT'
  order by m.version desc limit 1

@@ -1,5 +1,5 @@
 -- name: release_failed
--- The work failed: a person must look, unless the policy retries it.
+-- The work failed: FAILED, unless the retry policy resubmits it.
 update dataflow.datastatus s set status = 'FAILED', reason = g.reason
   from unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[], %(reasons)s::text[])
        as g(datasetid, jobid, dataid, claim_id, reason)
@@ -8,7 +8,7 @@ update dataflow.datastatus s set status = 'FAILED', reason = g.reason
 returning g.claim_id
 
 -- name: release_abandoned
--- The work was given up without a result: it runs again by itself, as after a crash.
+-- The work was abandoned without a result: the crash rule applies.
 update dataflow.datastatus s
    set status = dataflow.status_after_crash(s.jobid, s.retries), retries = s.retries + 1, reason = g.reason
   from unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[], %(reasons)s::text[])
@@ -18,7 +18,7 @@ update dataflow.datastatus s
 returning g.claim_id
 
 -- name: release_unbegun
--- The work never began: it runs again by itself, and that counts as no retry.
+-- The work never began: RESUBMIT, which does not count as a retry.
 update dataflow.datastatus s set status = 'RESUBMIT', reason = g.reason
   from unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[], %(reasons)s::text[])
        as g(datasetid, jobid, dataid, claim_id, reason)
@@ -27,20 +27,20 @@ update dataflow.datastatus s set status = 'RESUBMIT', reason = g.reason
 returning g.claim_id
 
 -- name: release_run
--- A run is dead: all its claims are abandoned at once.
+-- A run is dead: the crash rule applies to all its claims.
 update dataflow.datastatus s
    set status = dataflow.status_after_crash(s.jobid, s.retries), retries = s.retries + 1, reason = %(reason)s
  where s.locktype = 'OUT' and s.claim_id is not null and s.run_id = %(run_id)s
 returning s.datasetid, s.dataid
 
 -- name: begin_run
--- One execution of a Job begins.
+-- A run of a Job begins.
 insert into dataflow.job_run (jobid, runner, external_id) values (%(jobid)s, %(runner)s, %(external_id)s) returning run_id
 
 -- name: be_heard
--- The process of this run lives.
+-- A heartbeat of the process of this run.
 update dataflow.job_run set heard = now() where run_id = %(run_id)s and ended is null
 
 -- name: end_run
--- It ended, well or not.
+-- A run ended, successfully or not.
 update dataflow.job_run set ended = now(), outcome = %(outcome)s where run_id = %(run_id)s and ended is null
