@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ..model.claim import Claim
 from ..model.ids import ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest, NewManifest
-from ..model.verdict import Verdict
+from ..model.verdict import InputVersion, Verdict
 from . import rows
 from .database import Transaction
 
@@ -24,6 +24,10 @@ class Candidate:
     evidence: list[dict[str, Any]]
     #: The versions of its inputs, whose files are still to be looked at.
     manifests: tuple[Manifest, ...]
+
+    @property
+    def inputs(self) -> tuple[InputVersion, ...]:
+        return rows.input_versions(self.evidence)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

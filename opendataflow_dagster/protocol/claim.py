@@ -122,7 +122,7 @@ def _look_at_files(
     for candidate in candidates:
         problems = look_at_files(candidate.manifests)
         if problems:
-            misplaced.append(Verdict(jobid=job, dataid=candidate.dataid, problems=problems))
+            misplaced.append(Verdict(jobid=job, dataid=candidate.dataid, problems=problems, inputs=candidate.inputs))
         else:
             placed.append(candidate)
     if misplaced:

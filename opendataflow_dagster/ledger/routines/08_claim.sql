@@ -27,7 +27,7 @@ begin
       from dataflow.job j
      cross join unnest(p_dataids) as p(dataid)
      where j.jobid = p_jobid and j.itemtype = 'OUT'
-       and not exists (select from dataflow.datastatus s where s.datasetid = j.datasetid and s.dataid = p.dataid and s.locktype = 'OUT')
+       and not exists (select from dataflow.datastatus s where s.datasetid = j.datasetid and s.dataid = p.dataid and s.locktype = 'OUT' offset 0)
      order by j.datasetid, p.dataid
         on conflict do nothing;
     get diagnostics planned = row_count;
@@ -148,7 +148,7 @@ begin
       from (select t.dataid, t.inputs
               from (select c.* from json_to_recordset(p_candidates) as c(dataid text, inputs jsonb) offset 0) c
              cross join lateral (select r.dataid, r.inputs from dataflow.runnable r
-                                  where r.jobid = p_jobid and r.dataid = c.dataid and r.blocked is null and r.inputs = c.inputs
+                                  where r.jobid = p_jobid and r.dataid = c.dataid and coalesce(r.blocked, '') = '' and r.inputs = c.inputs
                                     for update skip locked) t
              limit p_count) r;
     if job.ordered and dataids is not null and dataflow.must_wait(dataflow.whose_turn(p_jobid), dataids[1]) then
