@@ -439,7 +439,7 @@ def test_a_job_that_is_paused_and_limited_is_refused_and_its_run_ends(project: P
 
     done = project.launch_range("both", day(1), day(3))
 
-    assert done.said.count("is paused since") == 3
+    assert done.said.count("has been paused since") == 3
 
 
 def test_a_chunk_is_compared_with_the_nearest_one_before_that_was_made_whatever_that_does_now(project: Project) -> None:

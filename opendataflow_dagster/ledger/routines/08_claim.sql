@@ -27,7 +27,8 @@ begin
       from dataflow.job j
      cross join unnest(p_dataids) as p(dataid)
      where j.jobid = p_jobid and j.itemtype = 'OUT'
-       and not exists (select from dataflow.datastatus s where s.datasetid = j.datasetid and s.dataid = p.dataid and s.locktype = 'OUT' offset 0)
+       and not exists (select from dataflow.datastatus s where s.datasetid = j.datasetid and s.dataid = p.dataid and s.locktype = 'OUT'
+                        offset 0)
      order by j.datasetid, p.dataid
         on conflict do nothing;
     get diagnostics planned = row_count;
@@ -143,6 +144,7 @@ begin
           where r.jobid = p_jobid and r.dataid = any (array(select c.dataid from json_to_recordset(p_candidates) as c(dataid text)))
           order by r.dataid for update;
     end if;
+    -- By the primary key: without the coalesce, the planner may walk the partial index of all that is not blocked.
     select array_agg(r.dataid), array_agg(r.inputs), array_agg(nextval('dataflow.claim_id'))
       into dataids, pins, claim_ids
       from (select t.dataid, t.inputs
@@ -168,7 +170,8 @@ begin
              cross join lateral (select bool_and(coalesce(s.status, '') in ('READY', 'SKIPPED')) as is_ready,
                                         bool_or(s.status = 'SKIPPED' or s.manifest_id is not distinct from i.manifest_id) as is_current
                                    from dataflow.datastatus s
-                                  where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT' offset 0) s
+                                  where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT'
+                        offset 0) s
              where s.is_ready and s.is_current
                and (i.datasetid <> 'today' or dataflow.is_its_day(p_jobid, g.dataid, i.dataid))
         ), input as materialized (
