@@ -292,9 +292,9 @@ EVERY: dict[str, Here | Elsewhere] = {
         )
     },
     "table refresh": Elsewhere(
-        success="spark/test_catalog.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",
-        error="spark/test_catalog.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",
-        json="spark/test_catalog.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",
+        success="dagster/test_catalog_table.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",
+        error="dagster/test_catalog_table.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",
+        json="dagster/test_catalog_table.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",
     ),
     "db shell": Elsewhere(
         success="ledger/test_cli_setup.py::test_db_shell_runs_psql_and_returns_its_exit_code",

@@ -357,6 +357,7 @@ def is_alive(pid: int) -> bool:
     return state not in "ZX"
 
 
+@pytest.mark.slow
 def test_children_that_a_script_leaves_behind_end_with_it_also_if_they_ignore_sigterm(shop: Shop) -> None:
     shop.register("load: -> raw")
     pids = shop.folder / "pids"
@@ -385,6 +386,7 @@ def test_a_script_that_takes_too_long_and_ignores_sigterm_is_killed_after_the_gr
     assert (shop.flow.chunk("raw/1").reason or "").startswith("timed out after 0.3 s: stubborn")
 
 
+@pytest.mark.slow
 def test_the_lease_is_renewed_while_a_script_runs(shop: Shop) -> None:
     lease = timedelta(seconds=3)
     shop.register("load: -> raw", policy=Policy(lease=lease))
@@ -400,6 +402,7 @@ def test_the_lease_is_renewed_while_a_script_runs(shop: Shop) -> None:
     assert shop.flow.chunk("raw/1").version == 1
 
 
+@pytest.mark.slow
 def test_a_renewal_that_hangs_delays_neither_the_timeout_nor_the_end(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

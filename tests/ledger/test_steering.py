@@ -219,6 +219,7 @@ def test_an_announced_version_makes_consumers_of_the_old_one_stale(flow: Flow) -
         claim(flow.ledger, "report", "1")
 
 
+@pytest.mark.slow
 def test_20000_versions_are_announced_in_one_call(flow: Flow) -> None:
     flow.register("clean: raw -> tidy", raw=external("raw"))
     many = [DataId(str(number)) for number in range(20_000)]

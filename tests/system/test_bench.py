@@ -14,13 +14,14 @@ PROJECT = Path(__file__).parents[2]
 
 FIGURES = {
     "claims.py": {
-        "single_per_s",
-        "batched_per_s",
-        "single_over_bare",
-        "batched_over_bare",
+        *(
+            f"{path}_{how}_{figure}"
+            for path in ("path", "next")
+            for how in ("single", "batched")
+            for figure in ("over_bare", "per_s")
+        ),
         "growth_1m_over_10k",
-        "publish_per_s",
-        "publish_at_the_end_per_s",
+        "nothing_to_do_ms",
     },
     "chunks.py": {"sequence_over_bare", "overlap_over_bare", "times_vanilla"},
     "scripts.py": {"one_run_s", "all_per_min", "why_s", "why_700_s", "status_1m_s"},

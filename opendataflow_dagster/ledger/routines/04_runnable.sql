@@ -132,6 +132,8 @@ begin
      where j.datasetid = any (p_datasetids);
     if ordered is not null then
         perform dataflow.lock_turns(ordered);
+    elsif 'CLAIMED' = all (p_statuses) and lists is not true then
+        return;  -- a claim takes its own chunks out of the set, and nobody gains or loses by it
     end if;
 
     -- In order, so that two updates never wait for each other in a circle; one by one, which waits for the holder of a row

@@ -178,7 +178,8 @@ begin
     end if;
     perform dataflow.release_in_rows(array_agg(c.jobid), array_agg(c.dataid), array_agg(c.claim_id))
        from unnest(jobids, dataids, claim_ids, statuses) as c(jobid, dataid, claim_id, status)
-      where c.status is null or c.status not in ('RUNNING', 'CLAIMED', 'PENDING');
+      where c.status is null or c.status not in ('RUNNING', 'CLAIMED', 'PENDING')
+     having count(*) > 0;
 
     perform dataflow.update_runnable(datasetids, dataids, old_statuses, statuses);
     if is_another then
