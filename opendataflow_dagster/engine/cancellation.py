@@ -20,7 +20,7 @@ class Cancellation:
             self._actions.append(action)
         try:
             if self.event.is_set():
-                action()
+                _attempt(action)
             yield
         finally:
             with self._lock:
@@ -31,6 +31,10 @@ class Cancellation:
         with self._lock:
             actions = tuple(self._actions)
         for action in actions:
-            # Best effort: the claims are released already, so nothing of this work can be published.
-            with suppress(Exception):
-                action()
+            _attempt(action)
+
+
+def _attempt(action: Callable[[], None]) -> None:
+    """Best effort: the claims are released already, so nothing of this work can be published."""
+    with suppress(Exception):
+        action()

@@ -43,9 +43,9 @@ class SparkSource(ABC):
         from ..warehouse.session import interrupt, tag_thread
 
         claim, spark, tag = held.claim, context.spark, f"opendataflow-{context.run_id}"
-        tag_thread(spark, tag)
         with held.cancellation.calling(partial(interrupt, spark, tag)):
             try:
+                tag_thread(spark, tag)
                 inputs = Inputs(
                     claim=claim,
                     declaration=declaration,

@@ -56,7 +56,7 @@ def test_a_table_that_cannot_be_created_fails_no_chunk(
     assert done.success
     assert project.flow.status("taken/2024-01-01") == "READY"
     assert spark.table("taken").columns == ["theirs"]
-    assert "make it anew: odf table refresh taken" in capfd.readouterr().err
+    assert "rebuild it: odf table refresh taken" in capfd.readouterr().err
 
 
 def test_odf_table_refresh_makes_a_table_that_other_processes_read(
