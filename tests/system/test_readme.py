@@ -35,7 +35,10 @@ def own_home(tmp_path: Path) -> dict[str, str]:
     return environment
 
 
-def test_the_pipeline_of_the_readme_runs_in_dagster(project: Project) -> None:
+def test_the_pipeline_of_the_readme_runs_in_dagster(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ODF_HOME", str(tmp_path))  # its warehouse is not that of `make demo`
     (program,) = blocks("python")
     declared: dict[str, object] = {"__name__": "readme"}
     exec(compile(program, "README.md", "exec"), declared)  # noqa: S102 - it is our own page
