@@ -19,8 +19,6 @@ OUTSIDE = [path for path in MODULES if LEDGER not in path.parents]
 RUNNERS = {"rows", "one", "value", "run", "changed"}
 #: What only the ledger needs.
 INTERNALS = {"Row", "rows", "sql", "statements"}
-#: Still to be converted. A module leaves this list with its last violation, or the test fails.
-NOT_YET: set[str] = set()
 
 
 def name_of(path: Path) -> str:
@@ -51,10 +49,7 @@ def ledger_internals(tree: ast.AST) -> Iterator[str]:
 def test_only_the_ledger_names_a_statement_by_a_string(path: Path) -> None:
     tree = ast.parse(path.read_text())
     violations = [*statements_by_name(tree), *ledger_internals(tree)]
-    if name_of(path) in NOT_YET:
-        assert violations, f"{name_of(path)} is converted; remove it from NOT_YET"
-    else:
-        assert violations == []
+    assert violations == []
 
 
 def test_every_statement_is_used() -> None:

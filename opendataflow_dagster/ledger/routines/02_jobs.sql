@@ -22,9 +22,6 @@ as $$
 #variable_conflict use_column
 begin
     select c.concurrency, c.paused, c.reason into concurrency, paused, reason from dataflow.job_control c where c.jobid = p_jobid;
-    if not found then
-        return;
-    end if;
     if concurrency is not null then
         perform pg_advisory_xact_lock(hashtext('dataflow room'), hashtext(p_jobid));
     end if;

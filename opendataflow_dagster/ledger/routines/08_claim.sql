@@ -135,7 +135,8 @@ begin
         perform dataflow.lock_turns(array[p_jobid]);
         p_count := least(p_count, 1);
     end if;
-    select r.* into room from dataflow.room(p_jobid) r;
+    -- Without a limit all of it is null, and nothing is counted.
+    select r.* into room from dataflow.job_control c cross join lateral dataflow.room(c.jobid) r where c.jobid = p_jobid;
     p_count := least(p_count, room.free);
 
     if p_named then
