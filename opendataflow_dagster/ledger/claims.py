@@ -18,16 +18,14 @@ from .database import Transaction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
-    """A chunk with five yes from the ledger. Its claim holds only on exactly this evidence."""
+    """A chunk with five yes from the ledger."""
 
     dataid: DataId
-    evidence: list[dict[str, Any]]
+    #: Changes with every fact about the chunk; a claim holds only on the same state.
+    state: str
+    inputs: tuple[InputVersion, ...]
     #: The versions of its inputs, whose files are still to be looked at.
     manifests: tuple[Manifest, ...]
-
-    @property
-    def inputs(self) -> tuple[InputVersion, ...]:
-        return rows.input_versions(self.evidence)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +107,8 @@ def _candidates(answer: str) -> list[Candidate]:
     return [
         Candidate(
             dataid=DataId(chunk["dataid"]),
-            evidence=chunk["inputs"],
+            state=chunk["state"],
+            inputs=rows.input_versions(chunk["inputs"]),
             manifests=tuple(manifests[pin["manifest_id"]] for pin in chunk["inputs"] if pin["manifest_id"] is not None),
         )
         for chunk in parsed["chunks"]
@@ -125,29 +124,24 @@ def claim(
     run_id: RunId | None,
     named: Sequence[DataId] | None = None,
 ) -> Taken | None:
-    """Take candidates whose evidence still stands, at most `count`. None: there is no such Job.
+    """Take candidates whose answers still stand, at most `count`. None: there is no such Job.
 
     `named`: chunks that were asked for by name; those that are not taken come back with their answers.
     """
-    evidence = {candidate.dataid: candidate.evidence for candidate in candidates}
-    looked_at = [
-        {"dataid": dataid, "inputs": evidence.get(dataid)} for dataid in (evidence if named is None else named)
-    ]
+    by_dataid = {candidate.dataid: candidate for candidate in candidates}
+    states = {candidate.dataid: candidate.state for candidate in candidates}
+    if named is not None:
+        states = dict.fromkeys(named) | states
     # One JSON text, which the driver sends as it is; an array of them it would quote element by element.
     answer = transaction.value(
-        "claim",
-        jobid=jobid,
-        candidates=json.dumps(looked_at),
-        count=count,
-        run_id=run_id,
-        named=named is not None,
+        "claim", jobid=jobid, candidates=json.dumps(states), count=count, run_id=run_id, named=named is not None
     )
     if answer is None:
         return None
     taken = json.loads(answer)
-    manifests = {manifest.manifest_id: manifest for candidate in candidates for manifest in candidate.manifests}
+    read = [by_dataid[claim["dataid"]] for claim in taken["claims"]]
     return Taken(
-        claims=rows.claims(jobid, run_id, taken, manifests),
+        claims=rows.claims(jobid, run_id, taken, [(candidate.inputs, candidate.manifests) for candidate in read]),
         refused=[rows.verdict(jobid, row) for row in taken["refused"]],
         free=taken["free"],
         is_paused=taken["paused"],
@@ -160,9 +154,9 @@ def force(transaction: Transaction, jobid: JobId, dataid: DataId, run_id: RunId 
     if answer is None:
         return None
     taken = json.loads(answer)
-    pinned = [pin["manifest_id"] for pin in taken["inputs"][0] if pin["manifest_id"] is not None]
-    found = {manifest.manifest_id: manifest for manifest in manifests(transaction, pinned)}
-    (claim,) = rows.claims(jobid, run_id, taken, found)
+    inputs = rows.input_versions(taken["inputs"])
+    read = manifests(transaction, [pin.manifest_id for pin in inputs if pin.manifest_id is not None])
+    (claim,) = rows.claims(jobid, run_id, taken, [(inputs, tuple(read))])
     return claim
 
 
@@ -183,11 +177,7 @@ def publish(
         for output in claim.outputs
     ]
     answer: dict[str, Any] = json.loads(transaction.value("publish", outputs=json.dumps(outputs)))
-    columns = (answer[name] for name in ("claim_ids", "datasetids", "manifest_ids", "versions"))
-    publications = [
-        Publication(claim_id=claim_id, datasetid=datasetid, manifest_id=manifest_id, version=version)
-        for claim_id, datasetid, manifest_id, version in zip(*columns, strict=True)
-    ]
+    publications = [Publication(**publication) for publication in answer["published"]]
     return publications, [Refusal(**refusal) for refusal in answer["refused"]]
 
 

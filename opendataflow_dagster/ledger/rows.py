@@ -67,28 +67,30 @@ def verdict(jobid: JobId, row: Mapping[str, Any]) -> Verdict:
 
 
 def claims(
-    jobid: JobId, run_id: RunId | None, taken: Mapping[str, Any], manifests: Mapping[ManifestId, Manifest]
+    jobid: JobId,
+    run_id: RunId | None,
+    taken: Mapping[str, Any],
+    read: Sequence[tuple[tuple[InputVersion, ...], tuple[Manifest, ...]]],
 ) -> list[Claim]:
-    """From the answer of `dataflow.claim`: lists with a place for each chunk."""
-    if not taken["dataids"]:
+    """From the answer of `dataflow.claim`, and what each of its chunks reads."""
+    if not taken["claims"]:
         return []
     outputs = tuple(DatasetId(output) for output in taken["outputs"])
     lease, lease_until = timedelta(seconds=taken["lease"]), datetime.fromisoformat(taken["lease_until"])
-    chunks = zip(taken["dataids"], taken["claim_ids"], taken["attempts"], taken["inputs"], strict=True)
     return [
         Claim(
-            claim_id=ClaimId(claim_id),
+            claim_id=ClaimId(claim["claim_id"]),
             jobid=jobid,
-            dataid=DataId(dataid),
+            dataid=DataId(claim["dataid"]),
             outputs=outputs,
-            attempt=attempt,
+            attempt=claim["attempt"],
             lease=lease,
             lease_until=lease_until,
             run_id=run_id,
-            inputs=input_versions(inputs),
-            manifests=tuple(manifests[pin["manifest_id"]] for pin in inputs if pin["manifest_id"] is not None),
+            inputs=inputs,
+            manifests=manifests,
         )
-        for dataid, claim_id, attempt, inputs in chunks
+        for claim, (inputs, manifests) in zip(taken["claims"], read, strict=True)
     ]
 
 

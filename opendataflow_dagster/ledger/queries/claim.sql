@@ -12,15 +12,15 @@ select dataflow.record(%(jobid)s, %(dataids)s::text[], %(problems)s::jsonb[], %(
 
 -- name: next_candidates
 -- The next chunks with five yes, RESUBMIT first, in natural order. Nothing is locked.
-select dataflow.with_manifests(array_agg(r.dataid), array_agg(r.inputs))::text
-  from (select r.dataid, r.inputs from dataflow.runnable r
+select dataflow.with_manifests(array_agg(row (r.dataid, r.state, r.inputs)::dataflow.candidate))::text
+  from (select r.dataid, r.xmin::text as state, r.inputs from dataflow.runnable r
          where r.jobid = %(jobid)s and r.blocked is null
          order by r.resubmit desc, r.sort_key, r.dataid
          limit %(count)s) r
 
 -- name: named_candidates
 -- Those of these chunks that have five yes. Nothing is locked.
-select dataflow.with_manifests(array_agg(r.dataid), array_agg(r.inputs))::text
+select dataflow.with_manifests(array_agg(row (r.dataid, r.xmin::text, r.inputs)::dataflow.candidate))::text
   from dataflow.runnable r
  where r.jobid = %(jobid)s and r.dataid = any (%(dataids)s) and r.blocked is null
 

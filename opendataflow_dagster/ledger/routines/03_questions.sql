@@ -7,10 +7,12 @@ create type dataflow.fact as (
     itemtype          text,
     is_registered     boolean,
     is_partition      boolean,
-    -- Its OUT rows: all, those that are READY, and those that are SKIPPED where the DataSet lets consumers pass.
-    row_count         bigint,
-    ready_count       bigint,
-    passing_count     bigint,
+    -- Its OUT rows: there is one; all are READY or pass; one is READY; one passes, being SKIPPED where the DataSet lets
+    -- consumers pass.
+    has_row           boolean,
+    is_ready          boolean,
+    has_ready         boolean,
+    passes            boolean,
     -- A row has a status that keeps others out: RUNNING, HOLD or an unknown word. For an output: any but PENDING and RESUBMIT.
     is_locked         boolean,
     is_its_day        boolean,
@@ -31,8 +33,8 @@ create type dataflow.fact as (
 create function dataflow.question_ready(f dataflow.fact) returns text
     language sql immutable parallel safe
     return case when (f).itemtype = 'OUT' then null
-                when (f).row_count = 0 then 'ABSENT'
-                when (f).ready_count + (f).passing_count < (f).row_count then 'NOT_READY'
+                when not (f).has_row then 'ABSENT'
+                when not (f).is_ready then 'NOT_READY'
                 when not (f).is_its_day then 'NOT_TODAY' end;
 
 create function dataflow.question_right(f dataflow.fact) returns text
@@ -48,14 +50,14 @@ create function dataflow.question_right(f dataflow.fact) returns text
 
 create function dataflow.question_placed(f dataflow.fact) returns text
     language sql immutable parallel safe
-    return case when (f).itemtype = 'OUT' or (f).passing_count > 0 then null
-                when not (f).has_version then case when (f).ready_count = 0 then 'NOTHING_THERE' end
+    return case when (f).itemtype = 'OUT' or (f).passes then null
+                when not (f).has_version then case when not (f).has_ready then 'NOTHING_THERE' end
                 when not (f).is_below_root then 'OUTSIDE' end;
 
 create function dataflow.question_valid(f dataflow.fact) returns text
     language sql immutable parallel safe
-    return case when (f).itemtype = 'OUT' or (f).passing_count > 0 then null
-                when not (f).has_version then case when (f).ready_count = 0 then 'NOTHING_THERE'
+    return case when (f).itemtype = 'OUT' or (f).passes then null
+                when not (f).has_version then case when not (f).has_ready then 'NOTHING_THERE'
                                                    when (f).needs_manifest then 'NO_MANIFEST' end
                 when not (f).has_passed then 'FAILED_CHECK' end;
 
@@ -163,45 +165,44 @@ create function dataflow.ask(p_jobid text, p_dataids text[])
     returns table (dataid text, problems jsonb, inputs jsonb, is_runnable boolean, resubmit boolean)
     language sql stable
 begin atomic
-    with job as materialized (
-        select exists (select from dataflow.job t where t.jobid = p_jobid and t.mapping <> 'equal') as lists,
-               case when exists (select from dataflow.job_policy t where t.jobid = p_jobid and t.ordered) then dataflow.whose_turn(p_jobid) end as turn
-    ), item as materialized (
+    with item as materialized (
         -- Each DataSet that the Job reads or makes, looked up once for all chunks.
         select j.itemtype, j.datasetid, j.mapping, d.datasetid is not null as is_registered, d.location, d.partitions, d.schema_hash, d.foreign_ready,
                d.skipped_input, d.repeats
           from dataflow.job j
           left join dataflow.dataset d on d.datasetid = j.datasetid
          where j.jobid = p_jobid and j.itemtype in ('IN', 'OUT')
+    ), job as materialized (
+        select exists (select from item t where t.mapping <> 'equal') as lists,
+               exists (select from item t where t.itemtype = 'OUT') as makes,
+               exists (select from item t where t.itemtype = 'IN' and t.mapping = 'equal') as follows,
+               case when exists (select from dataflow.job_policy t where t.jobid = p_jobid and t.ordered) then dataflow.whose_turn(p_jobid) end as turn
     )
     select chunk.dataid,
            case when a.problems is null and w.problems is null then '[]'::jsonb else dataflow.first_problems(w.problems || a.problems) end,
            coalesce(a.inputs, '[]'),
-           coalesce(a.is_ready, true) and w.is_listed and a.output_count > 0 and a.is_free and (a.equal_count > 0 or a.row_count > 0),
+           coalesce(a.can_run, true) and w.is_listed and job.makes and (job.follows or a.is_planned),
            coalesce(a.resubmit, false)
       from unnest(p_dataids) as chunk(dataid)
      cross join job
      cross join lateral (
         -- What is wrong with the chunk as a whole.
-        select case when u.unlisted is not null or job.turn is not null or not exists (select from item t where t.itemtype = 'OUT') then
+        select case when u.unlisted is not null or job.turn is not null or not job.makes then
                    nullif(array_remove(array[
                        case when u.unlisted is not null then
                            jsonb_build_array(jsonb_build_object('question', 'READY', 'problem', 'UNLISTED', 'jobid', p_jobid, 'dataid', chunk.dataid, 'datasetid', u.unlisted)) end,
                        case when job.turn is not null and dataflow.must_wait(job.turn, chunk.dataid) then
                            jsonb_build_array(jsonb_build_object('question', 'READY', 'problem', 'NOT_ITS_TURN', 'jobid', p_jobid, 'turn', job.turn[1])) end,
-                       case when not exists (select from item t where t.itemtype = 'OUT') then
+                       case when not job.makes then
                            jsonb_build_array(jsonb_build_object('question', 'RIGHT', 'problem', 'NO_OUTPUT', 'jobid', p_jobid)) end], null), '{}') end as problems,
                u.unlisted is null as is_listed
           from (select case when job.lists then dataflow.unlisted_input(p_jobid, chunk.dataid) end as unlisted offset 0) u
         offset 0
      ) w
      cross join lateral (
-        select count(*) filter (where x.itemtype = 'OUT') as output_count,
-               count(*) filter (where x.itemtype = 'IN' and x.mapping = 'equal') as equal_count,
-               sum(s.row_count) filter (where x.itemtype = 'OUT') as row_count,
-               bool_and(q.ready is null) as is_ready,
-               bool_and(q.safe is distinct from 'TAKEN') as is_free,
-               bool_or(s.resubmit) filter (where x.itemtype = 'OUT') as resubmit,
+        select bool_or(s.statuses is not null) filter (where x.itemtype = 'OUT') as is_planned,
+               bool_and(q.ready is null and q.safe is distinct from 'TAKEN') as can_run,
+               bool_or('RESUBMIT' = any (s.statuses)) filter (where x.itemtype = 'OUT') as resubmit,
                jsonb_agg(case when m.location = 'elsewhere'
                               -- A version without a folder of its own: the next one overwrites it.
                               then jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
@@ -217,12 +218,7 @@ begin atomic
                   from dataflow.other_inputs_of(p_jobid, chunk.dataid) o join item t on t.datasetid = o.datasetid and t.itemtype = 'IN'
                  where job.lists) x
          cross join lateral (
-               select count(*) as row_count,
-                      count(*) filter (where t.status = 'READY') as ready_count,
-                      count(*) filter (where t.status = 'SKIPPED' and x.skipped_input = 'passes') as passing_count,
-                      coalesce(bool_or(case x.itemtype when 'OUT' then coalesce(t.status, '') not in ('PENDING', 'RESUBMIT')
-                                       else coalesce(t.status, '') not in ('PENDING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED') end), false) as is_locked,
-                      bool_or(t.status = 'RESUBMIT') as resubmit,
+               select array_agg(coalesce(t.status, '')) as statuses,
                       max(t.manifest_id) filter (where t.status is distinct from 'SKIPPED') as manifest_id
                  from dataflow.datastatus t
                 where t.datasetid = x.datasetid and t.dataid = x.dataid and t.locktype = 'OUT') s
@@ -230,7 +226,12 @@ begin atomic
          cross join lateral (
                select row (x.itemtype, x.is_registered,
                            x.partitions is null or dataflow.has_dataid(x.partitions, x.dataid),
-                           s.row_count, s.ready_count, s.passing_count, s.is_locked,
+                           s.statuses is not null,
+                           s.statuses <@ case x.skipped_input when 'passes' then array['READY', 'SKIPPED'] else array['READY'] end,
+                           coalesce('READY' = any (s.statuses), false),
+                           coalesce(x.skipped_input = 'passes' and 'SKIPPED' = any (s.statuses), false),
+                           not coalesce(s.statuses <@ case x.itemtype when 'OUT' then array['PENDING', 'RESUBMIT']
+                                                                      else array['PENDING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED'] end, true),
                            x.datasetid <> 'today' or x.itemtype = 'OUT' or dataflow.is_its_day(p_jobid, chunk.dataid, x.dataid),
                            s.manifest_id is not null,
                            m.dataid is not distinct from x.dataid and m.datasetid is not distinct from x.datasetid,

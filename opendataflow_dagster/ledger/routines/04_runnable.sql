@@ -5,6 +5,13 @@
 -- `offset 0` after a lateral look-up fixes its direction. And rows are locked in one statement and changed in the next,
 -- which sees what others did to them in the meantime.
 
+-- A row of the runnable set that this transaction holds.
+create type dataflow.runnable_row as (
+    jobid  text collate "C",
+    dataid text collate "C",
+    place  tid
+);
+
 -- Ask the five questions of these chunks and update their rows of the runnable set.
 -- The rows are inserted before the questions are asked, because the row is the lock on which two transactions meet that
 -- each make one input READY: the second waits here for the first, and its next statement sees both inputs. If each only
@@ -13,17 +20,15 @@ create function dataflow.evaluate(p_jobids text[], p_dataids text[]) returns voi
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-    jobids  text[];
-    dataids text[];
-    places  tid[];
-    batch   record;
-    awake   boolean;
+    held    dataflow.runnable_row[];
+    awake   text[];
     ordered boolean := exists (select from dataflow.job_policy p where p.jobid = any (p_jobids) and p.ordered);
 begin
     if ordered then
         perform dataflow.lock_turns(p_jobids);
     end if;
-    -- In one order, so that two evaluations never wait for each other in a circle.
+    -- In one order, so that two evaluations never wait for each other in a circle. This transaction then holds every row, so
+    -- each stays in its place.
     with put as (
         insert into dataflow.runnable (jobid, dataid, sort_key)
         select c.jobid, c.dataid, dataflow.natural_key(c.dataid)
@@ -32,35 +37,31 @@ begin
             on conflict (jobid, dataid) do update set since = now()
         returning jobid, dataid, ctid as place
     )
-    select array_agg(p.jobid), array_agg(p.dataid), array_agg(p.place) into jobids, dataids, places from put p;
+    select array(select row (p.jobid, p.dataid, p.place)::dataflow.runnable_row from put p) into held;
 
-    for batch in select u.jobid, array_agg(u.dataid) as dataids, array_agg(u.place) as places
-                   from unnest(jobids, dataids, places) as u(jobid, dataid, place) group by u.jobid
-    loop
-        with asked as materialized (
-            -- This transaction holds every row, so each stays in its place.
-            select a.*, dataflow.code_of(a.problems) as code, r.place
-              from dataflow.ask(batch.jobid, batch.dataids) a
-              join unnest(batch.dataids, batch.places) as r(dataid, place) on r.dataid = a.dataid
-        ), gone as (
-            delete from dataflow.runnable where ctid = any (array(select a.place from asked a where not a.is_runnable))
-        ), answered as (
-            update dataflow.runnable r
-               set resubmit = a.resubmit, blocked = a.code, inputs = a.inputs
-              from asked a
-             where r.ctid = a.place and a.is_runnable
-        ), refused as (
-            insert into dataflow.verdict (jobid, dataid, problems, code, inputs)
-            select batch.jobid, a.dataid, a.problems, a.code, a.inputs
-              from asked a
-             where a.is_runnable and a.code is not null and dataflow.is_news(batch.jobid, a.dataid, a.problems)
-        )
-        select bool_or(a.is_runnable and a.code is null) into awake from asked a;
-        -- A NOTIFY serialises the commits of its senders, so it is sent only when there is work to do.
-        if awake then
-            perform pg_notify('dataflow_runnable', batch.jobid);
-        end if;
-    end loop;
+    with asked as materialized (
+        select j.jobid, a.*, dataflow.code_of(a.problems) as code, h.place
+          from (select h.jobid, array_agg(h.dataid) as dataids from unnest(held) h group by h.jobid) j
+         cross join lateral dataflow.ask(j.jobid, j.dataids) a
+          join unnest(held) h on h.jobid = j.jobid and h.dataid = a.dataid
+    ), gone as (
+        delete from dataflow.runnable where ctid = any (array(select a.place from asked a where not a.is_runnable))
+    ), answered as (
+        update dataflow.runnable r
+           set resubmit = a.resubmit, blocked = a.code, inputs = a.inputs
+          from asked a
+         where r.ctid = a.place and a.is_runnable
+    ), refused as (
+        insert into dataflow.verdict (jobid, dataid, problems, code, inputs)
+        select a.jobid, a.dataid, a.problems, a.code, a.inputs
+          from asked a
+         where a.is_runnable and a.code is not null and dataflow.is_news(a.jobid, a.dataid, a.problems)
+    )
+    select array(select distinct a.jobid from asked a where a.is_runnable and a.code is null) into awake;
+    -- A NOTIFY serialises the commits of its senders, so it is sent only when there is work to do.
+    if awake <> '{}' then
+        perform pg_notify('dataflow_runnable', jobid) from unnest(awake) as jobid;
+    end if;
     if ordered then
         perform dataflow.pass_turns(p_jobids);
     end if;
@@ -112,84 +113,122 @@ begin
 end
 $$;
 
--- OUT rows changed. p_statuses has their new status, 'CLAIMED' for a row that a claim took, and 'GONE' for a deleted row;
--- p_old_statuses the one before, and 'NEW' for an inserted row. A free output can make its producer runnable, a READY
--- input its consumers. Every other change can only take chunks out of the set, which is cheap.
-create function dataflow.update_runnable(p_datasetids text[], p_dataids text[], p_old_statuses text[], p_statuses text[]) returns void
+-- One change of an OUT row, as the triggers tell it.
+create type dataflow.change as (
+    datasetid       text collate "C",
+    jobid           text collate "C",
+    dataid          text collate "C",
+    -- NEW: the row was inserted.
+    old_status      text,
+    -- CLAIMED: a claim took the chunk. GONE: the row was deleted.
+    status          text,
+    claim_id        bigint,
+    -- The versions, where they differ.
+    old_manifest_id bigint,
+    manifest_id     bigint
+);
+
+-- OUT rows changed: release what the chunks held, and update the runnable set. A free output can make its producer runnable,
+-- a READY input its consumers. Every other change can only take chunks out of the set, which is cheap.
+-- p_is_another: what was made from one of the chunks becomes stale, or current again.
+create function dataflow.follow(p_changes dataflow.change[], p_is_another boolean) returns void
     language plpgsql
 as $$
 declare
-    lost    record;
-    lists   boolean;
-    ordered text[];
-    jobids  text[];
-    dataids text[];
+    datasetids text[] := array(select distinct c.datasetid from unnest(p_changes) c);
+    -- Before and after.
+    were       text[] := array(select c.old_status from unnest(p_changes) c);
+    are        text[] := array(select coalesce(c.status, '') from unnest(p_changes) c);
+    around     record;
+    lost       record;
+    jobids     text[];
+    dataids    text[];
 begin
-    select bool_or(j.mapping <> 'equal'), array_agg(p.jobid) filter (where p.ordered)
-      into lists, ordered
-      from dataflow.job j
-      left join dataflow.job_policy p on p.jobid = j.jobid
-     where j.datasetid = any (p_datasetids);
-    if ordered is not null then
-        perform dataflow.lock_turns(ordered);
-    elsif 'CLAIMED' = all (p_statuses) and lists is not true then
+    -- The Jobs that make or read these DataSets.
+    select exists (select from dataflow.job j where j.datasetid = any (datasetids) and j.itemtype = 'IN') as are_read,
+           exists (select from dataflow.job j join dataflow.job i on i.jobid = j.jobid and i.mapping <> 'equal'
+                    where j.datasetid = any (datasetids)) as have_lists,
+           exists (select from dataflow.job j join dataflow.job o on o.jobid = j.jobid and o.itemtype = 'OUT' and o.datasetid <> j.datasetid
+                    where j.datasetid = any (datasetids) and j.itemtype = 'OUT') as have_siblings,
+           array(select distinct p.jobid from dataflow.job j join dataflow.job_policy p on p.jobid = j.jobid
+                  where j.datasetid = any (datasetids) and p.ordered) as ordered
+      into around;
+    if are <@ array['CLAIMED'] and not around.have_lists and around.ordered = '{}' then
         return;  -- a claim takes its own chunks out of the set, and nobody gains or loses by it
     end if;
 
-    -- In order, so that two updates never wait for each other in a circle; one by one, which waits for the holder of a row
-    -- and then sees what became of it.
-    for lost in
-        select j.jobid, c.dataid
-          from unnest(p_datasetids, p_dataids, p_old_statuses, p_statuses) as c(datasetid, dataid, old_status, status)
-          join dataflow.job j on j.datasetid = c.datasetid and j.mapping = 'equal'
-         where not coalesce(c.status = any (case j.itemtype when 'OUT' then array['PENDING', 'RESUBMIT', 'GONE', 'CLAIMED']
-                                                            else array['READY', 'SKIPPED', 'GONE', 'CLAIMED'] end), false)
-           -- A producer loses nothing by an output that was not free, a consumer nothing by a chunk that was not READY; by a
-           -- new row only if there was another.
-           and (case j.itemtype when 'OUT' then c.old_status in ('PENDING', 'RESUBMIT', 'NEW') else c.old_status in ('READY', 'SKIPPED') end
-                or j.itemtype = 'IN' and c.old_status = 'NEW' and 1 < (select count(*) from dataflow.datastatus s
-                                                  where s.datasetid = c.datasetid and s.dataid = c.dataid and s.locktype = 'OUT'))
-         order by j.jobid, c.dataid
-    loop
-        delete from dataflow.runnable r where r.jobid = lost.jobid and r.dataid = lost.dataid;
-        if not found then
-            -- Another transaction may be inserting the row without seeing our change: wait for it on the row.
-            insert into dataflow.runnable (jobid, dataid, sort_key) values (lost.jobid, lost.dataid, '') on conflict do nothing;
+    if p_is_another and around.are_read then
+        perform dataflow.lock_readers(p_changes);
+    end if;
+    if not are <@ array['RUNNING', 'CLAIMED', 'PENDING'] then
+        perform dataflow.release_in_rows(p_changes);
+    end if;
+    if around.ordered <> '{}' then
+        perform dataflow.lock_turns(around.ordered);
+    end if;
+
+    if were && array['NEW', 'PENDING', 'RESUBMIT', 'READY', 'SKIPPED'] then
+        -- In order, so that two updates never wait for each other in a circle; one by one, which waits for the holder of a row
+        -- and then sees what became of it.
+        for lost in
+            select j.jobid, c.dataid
+              from unnest(p_changes) c
+              join dataflow.job j on j.datasetid = c.datasetid and j.itemtype in ('IN', 'OUT') and j.mapping = 'equal'
+             where not coalesce(c.status = any (case j.itemtype when 'OUT' then array['PENDING', 'RESUBMIT', 'GONE', 'CLAIMED']
+                                                                else array['READY', 'SKIPPED', 'GONE', 'CLAIMED'] end), false)
+               -- A producer loses nothing by an output that was not free, a consumer nothing by a chunk that was not READY; by a
+               -- new row only if there was another.
+               and (case j.itemtype when 'OUT' then c.old_status in ('PENDING', 'RESUBMIT', 'NEW') else c.old_status in ('READY', 'SKIPPED') end
+                    or j.itemtype = 'IN' and c.old_status = 'NEW' and 1 < (select count(*) from dataflow.datastatus s
+                                                      where s.datasetid = c.datasetid and s.dataid = c.dataid and s.locktype = 'OUT'))
+             order by j.jobid, c.dataid
+        loop
             delete from dataflow.runnable r where r.jobid = lost.jobid and r.dataid = lost.dataid;
-        end if;
-    end loop;
+            if not found then
+                -- Another transaction may be inserting the row without seeing our change: wait for it on the row.
+                insert into dataflow.runnable (jobid, dataid, sort_key) values (lost.jobid, lost.dataid, '') on conflict do nothing;
+                delete from dataflow.runnable r where r.jobid = lost.jobid and r.dataid = lost.dataid;
+            end if;
+        end loop;
+    end if;
 
-    -- A consumer of listed chunks, or of all, that is being planned right now cannot be seen yet: wait for it.
-    if lists then
+    if around.have_lists then
+        -- A consumer of listed chunks, or of all, that is being planned right now cannot be seen yet: wait for it.
         perform pg_advisory_xact_lock_shared(hashtext('dataflow inputs'), hashtext(d.datasetid))
-           from (select distinct u.datasetid from unnest(p_datasetids) as u(datasetid) order by 1) d;
-    end if;
-    if p_statuses && array['PENDING', 'RESUBMIT', 'GONE'] then
-        perform dataflow.lock_planned_inputs(array(select distinct j.jobid from dataflow.job j
-                                                    where j.datasetid = any (p_datasetids) and j.itemtype = 'OUT'));
-    end if;
-
-    if p_statuses && array['PENDING', 'RESUBMIT', 'READY', 'SKIPPED', 'GONE'] or lists then
-        select array_agg(g.jobid), array_agg(g.dataid)
-          into jobids, dataids
-          from (select j.jobid, c.dataid
-                  from unnest(p_datasetids, p_dataids, p_old_statuses, p_statuses) as c(datasetid, dataid, old_status, status)
-                  join dataflow.job j on j.datasetid = c.datasetid and j.itemtype = 'OUT'
-                 where c.status in ('RESUBMIT', 'GONE')
-                    -- A plan changes no answer: a chunk that is in the set already stays there as it is.
-                    or c.status = 'PENDING'
-                       and not (c.old_status = 'NEW' and exists (select from dataflow.runnable r where r.jobid = j.jobid and r.dataid = c.dataid))
-                union all
-                select n.jobid, n.dataid
-                  from dataflow.consumers_of(p_datasetids, p_dataids) n
-                 where lists or p_statuses && array['READY', 'SKIPPED', 'GONE']) g;
-        if jobids is not null then
-            perform dataflow.evaluate(jobids, dataids);
+           from (select u.datasetid from unnest(datasetids) as u(datasetid) order by 1) d;
+        if are && array['PENDING', 'RESUBMIT', 'GONE'] then
+            perform dataflow.lock_planned_inputs(array(select j.jobid from dataflow.job j where j.datasetid = any (datasetids) and j.itemtype = 'OUT'));
         end if;
     end if;
 
-    if ordered is not null then
-        perform dataflow.pass_turns(ordered);
+    select array_agg(g.jobid), array_agg(g.dataid)
+      into jobids, dataids
+      from (select j.jobid, c.dataid
+              from unnest(p_changes) c
+              join dataflow.job j on j.datasetid = c.datasetid and j.mapping = 'equal'
+             where case j.itemtype
+                   when 'IN' then c.status in ('READY', 'SKIPPED', 'GONE')
+                   -- A plan changes no answer: a chunk that is in the set already stays there as it is.
+                   when 'OUT' then c.status in ('RESUBMIT', 'GONE')
+                                   or c.status = 'PENDING' and not (c.old_status = 'NEW' and exists (select from dataflow.runnable r
+                                                                                           where r.jobid = j.jobid and r.dataid = c.dataid)) end) g;
+    if around.have_lists then
+        select jobids || array_agg(n.jobid), dataids || array_agg(n.dataid)
+          into jobids, dataids
+          from dataflow.consumers_of(array(select c.datasetid from unnest(p_changes) c), array(select c.dataid from unnest(p_changes) c)) n;
+    end if;
+    if jobids is not null then
+        perform dataflow.evaluate(jobids, dataids);
+    end if;
+    if p_is_another and around.are_read then
+        perform dataflow.evaluate(array_agg(d.jobid), array_agg(d.dataid)) from dataflow.dependents_of(p_changes) d having count(*) > 0;
+    end if;
+    if around.ordered <> '{}' then
+        perform dataflow.pass_turns(around.ordered);
+    end if;
+    -- Last, because it changes other rows again.
+    if around.have_siblings then
+        perform dataflow.align_outputs(p_changes);
     end if;
 end
 $$;
@@ -208,51 +247,52 @@ $$;
 
 -- The current versions of these chunks changed. Two answers depend on the versions of other chunks: does a chunk repeat
 -- the content of a neighbour, and was it made from current inputs? Consumers of such chunks are asked again.
-create function dataflow.evaluate_dependents(p_datasetids text[], p_dataids text[], p_old_manifest_ids bigint[], p_new_manifest_ids bigint[])
-    returns void
+create function dataflow.dependents_of(p_changes dataflow.change[])
+    returns table (jobid text, dataid text)
     language plpgsql
 as $$
+#variable_conflict use_column
 declare
     datasetids text[];
     dataids    text[];
 begin
-    if not exists (select from dataflow.job j where j.datasetid = any (p_datasetids) and j.itemtype = 'IN') then
-        return;
-    end if;
     select array_agg(n.datasetid), array_agg(n.dataid)
       into datasetids, dataids
-      from unnest(p_old_manifest_ids || p_new_manifest_ids) as c(manifest_id)
+      from unnest(p_changes) c
      cross join lateral (select t.datasetid, t.dataid, t.content_digest from dataflow.data_manifest t
-                          where t.manifest_id = c.manifest_id offset 0) m
+                          where t.manifest_id in (c.old_manifest_id, c.manifest_id) offset 0) m
      cross join lateral (select t.datasetid, t.dataid from dataflow.data_manifest t
                           where t.datasetid = m.datasetid and t.content_digest = m.content_digest and t.dataid <> m.dataid offset 0) n;
     if datasetids is not null then
-        perform dataflow.evaluate(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
+        return query select * from dataflow.consumers_of(datasetids, dataids);
     end if;
-
-    -- Chunks that were made from these, and are now stale. The triggers waited for the readers before they touched the
-    -- runnable set; another reader may have begun since.
-    perform dataflow.lock_readers(p_datasetids, p_dataids);
-    select array_agg(j.datasetid), array_agg(c.dataid)
-      into datasetids, dataids
-      from dataflow.consumers_of(p_datasetids, p_dataids) c
-      join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT'
-     cross join lateral (select from dataflow.datastatus s
-                          where s.datasetid = j.datasetid and s.dataid = c.dataid and s.locktype = 'OUT' and s.manifest_id is not null offset 0) made;
-    if datasetids is not null then
-        perform dataflow.evaluate(array_agg(c.jobid), array_agg(c.dataid)) from dataflow.consumers_of(datasetids, dataids) c;
+    if exists (select from unnest(p_changes) c
+                 join dataflow.job r on r.datasetid = c.datasetid and r.itemtype = 'IN'
+                 join dataflow.job o on o.jobid = r.jobid and o.itemtype = 'OUT'
+                 join dataflow.job i on i.datasetid = o.datasetid and i.itemtype = 'IN') then
+        -- Chunks that were made from these, and are now stale. Another reader may have begun since the readers were waited for.
+        perform dataflow.lock_readers(p_changes);
+        select array_agg(j.datasetid), array_agg(r.dataid)
+          into datasetids, dataids
+          from dataflow.consumers_of(array(select c.datasetid from unnest(p_changes) c), array(select c.dataid from unnest(p_changes) c)) r
+          join dataflow.job j on j.jobid = r.jobid and j.itemtype = 'OUT'
+         cross join lateral (select from dataflow.datastatus s
+                              where s.datasetid = j.datasetid and s.dataid = r.dataid and s.locktype = 'OUT' and s.manifest_id is not null offset 0) made;
+        if datasetids is not null then
+            return query select * from dataflow.consumers_of(datasetids, dataids);
+        end if;
     end if;
 end
 $$;
 
 -- A claim that reads one of these chunks makes something from the version before. When it ends, it removes its IN row:
 -- there the two transactions meet, and the second sees what the first published. In the order in which IN rows are removed.
-create function dataflow.lock_readers(p_datasetids text[], p_dataids text[]) returns void
+create function dataflow.lock_readers(p_changes dataflow.change[]) returns void
     language plpgsql
 as $$
 begin
-    perform from (select j.jobid, c.datasetid collate "C", c.dataid collate "C"
-                    from unnest(p_datasetids, p_dataids) as c(datasetid, dataid)
+    perform from (select j.jobid, c.datasetid, c.dataid
+                    from unnest(p_changes) c
                    cross join lateral (select t.jobid from dataflow.job t where t.datasetid = c.datasetid and t.itemtype = 'IN' offset 0) j
                    order by 1, 2, 3) r
       cross join lateral (select from dataflow.datastatus s

@@ -1,46 +1,48 @@
 -- Rows that belong together: a claim and its IN rows, and the outputs of a Job.
 
+-- The IN row of an input that a chunk reads.
+create type dataflow.in_row as (
+    jobid           text collate "C",
+    dataid          text collate "C",
+    input_datasetid text collate "C",
+    input_dataid    text collate "C",
+    is_equal        boolean,
+    place           tid
+);
+
 -- Remove the IN rows of chunks that ended, failed or were resubmitted: those of the Job's inputs and, where the mapping is
 -- not `equal`, those that the claim pinned. An input that another running chunk of the Job still reads stays locked. Heal
 -- removes what is left.
-create function dataflow.release_in_rows(p_jobids text[], p_dataids text[], p_claim_ids bigint[]) returns void
+create function dataflow.release_in_rows(p_changes dataflow.change[]) returns void
     language plpgsql
 as $$
 declare
-    jobids           text[];
-    dataids          text[];
-    input_datasetids text[];
-    input_dataids    text[];
-    are_equal        boolean[];
-    places           tid[];
+    read dataflow.in_row[];
 begin
-    select array_agg(x.jobid), array_agg(x.dataid), array_agg(x.input_datasetid), array_agg(x.input_dataid), array_agg(x.is_equal),
-           array_agg(i.place)
-      into jobids, dataids, input_datasetids, input_dataids, are_equal, places
-      from (select c.jobid collate "C" as jobid, c.dataid, j.datasetid as input_datasetid, c.dataid collate "C" as input_dataid, true as is_equal
-              from unnest(p_jobids, p_dataids) as c(jobid, dataid)
-             cross join lateral (select t.datasetid from dataflow.job t
-                                  where t.jobid = c.jobid and t.itemtype = 'IN' and t.mapping = 'equal' offset 0) j
-            union all
-            select c.jobid collate "C", c.dataid, o.datasetid collate "C", o.dataid collate "C", false
-              from unnest(p_jobids, p_dataids, p_claim_ids) as c(jobid, dataid, claim_id)
-             cross join lateral (select * from dataflow.other_inputs_of(c.jobid, c.dataid)
-                                 union all
-                                 select * from dataflow.claimed_inputs(c.jobid, c.dataid, c.claim_id)) o
-             where exists (select from dataflow.job j where j.jobid = c.jobid and j.mapping <> 'equal')
-             order by 1, 3, 4) x
-     cross join lateral (select s.ctid as place from dataflow.datastatus s
-                          where s.datasetid = x.input_datasetid and s.jobid = x.jobid and s.dataid = x.input_dataid and s.locktype = 'IN'
-                            for update) i;
-    if places is null then
-        return;
+    read := array(
+        select row (x.*, i.place)::dataflow.in_row
+          from (select c.jobid, c.dataid, j.datasetid as input_datasetid, c.dataid as input_dataid, true as is_equal
+                  from unnest(p_changes) c
+                 cross join lateral (select t.datasetid from dataflow.job t
+                                      where t.jobid = c.jobid and t.itemtype = 'IN' and t.mapping = 'equal' offset 0) j
+                 where coalesce(c.status, '') not in ('RUNNING', 'CLAIMED', 'PENDING') and c.old_status is distinct from 'NEW'
+                union all
+                select c.jobid, c.dataid, o.datasetid collate "C", o.dataid collate "C", false
+                  from unnest(p_changes) c
+                 cross join lateral (select * from dataflow.other_inputs_of(c.jobid, c.dataid)
+                                     union all
+                                     select * from dataflow.claimed_inputs(c.jobid, c.dataid, c.claim_id)) o
+                 where coalesce(c.status, '') not in ('RUNNING', 'CLAIMED', 'PENDING') and c.old_status is distinct from 'NEW'
+                   and exists (select from dataflow.job j where j.jobid = c.jobid and j.mapping <> 'equal')
+                 order by 1, 3, 4) x
+         cross join lateral (select s.ctid as place from dataflow.datastatus s
+                              where s.datasetid = x.input_datasetid and s.jobid = x.jobid and s.dataid = x.input_dataid and s.locktype = 'IN'
+                                for update) i);
+    if read <> '{}' then
+        delete from dataflow.datastatus
+         where ctid = any (array(select r.place from unnest(read) r
+                                  where r.is_equal or not dataflow.is_shared(r.jobid, r.dataid, r.input_datasetid, r.input_dataid)));
     end if;
-    delete from dataflow.datastatus
-     where ctid = any (array(
-           select c.place
-             from unnest(jobids, dataids, input_datasetids, input_dataids, are_equal, places)
-                  as c(jobid, dataid, input_datasetid, input_dataid, is_equal, place)
-            where c.is_equal or not dataflow.is_shared(c.jobid, c.dataid, c.input_datasetid, c.input_dataid)));
 end
 $$;
 
@@ -60,21 +62,17 @@ $$;
 
 -- The outputs of a Job are claimed and made together: RESUBMIT of one is RESUBMIT of all, and a claim that lost one of its
 -- outputs has lost the others.
-create function dataflow.align_outputs(p_datasetids text[], p_jobids text[], p_dataids text[], p_statuses text[], p_claim_ids bigint[])
-    returns void
+create function dataflow.align_outputs(p_changes dataflow.change[]) returns void
     language plpgsql
 as $$
 declare
     other record;
 begin
-    if not exists (select from dataflow.job j where j.jobid = any (p_jobids) and j.itemtype = 'OUT' group by j.jobid having count(*) > 1) then
-        return;
-    end if;
     for other in
         select j.datasetid, c.jobid, c.dataid, c.status, c.claim_id
-          from unnest(p_datasetids, p_jobids, p_dataids, p_statuses, p_claim_ids) as c(datasetid, jobid, dataid, status, claim_id)
+          from unnest(p_changes) c
           join dataflow.job j on j.jobid = c.jobid and j.itemtype = 'OUT' and j.datasetid <> c.datasetid
-         where c.status is null or c.status not in ('RUNNING', 'CLAIMED')
+         where coalesce(c.status, '') not in ('RUNNING', 'CLAIMED')
          order by j.datasetid, c.jobid, c.dataid
     loop
         update dataflow.datastatus t set status = 'RESUBMIT'

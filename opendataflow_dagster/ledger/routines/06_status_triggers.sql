@@ -56,13 +56,9 @@ create function dataflow.after_insert() returns trigger
     set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
-    datasetids      text[];
-    dataids         text[];
-    statuses        text[];
-    manifests       bigint[];
-    has_version     boolean;
-    read_datasetids text[];
-    read_dataids    text[];
+    changes     dataflow.change[];
+    has_version boolean;
+    is_read     boolean;
 begin
     with recorded as (
         insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, new_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
@@ -70,25 +66,18 @@ begin
                coalesce(n.reason, nullif(current_setting('dataflow.reason', true), '')), session_user, current_setting('dataflow.actor', true)
           from new_rows n
     )
-    select array_agg(n.datasetid) filter (where n.locktype = 'OUT'), array_agg(n.dataid) filter (where n.locktype = 'OUT'),
-           array_agg(case when n.claim_id is null then n.status else 'CLAIMED' end) filter (where n.locktype = 'OUT'),
-           array_agg(n.manifest_id) filter (where n.locktype = 'OUT'),
-           bool_or(n.locktype = 'OUT' and (n.manifest_id is not null or n.status in ('READY', 'SKIPPED'))),
-           array_agg(n.datasetid) filter (where n.locktype = 'IN' and n.manifest_id is null),
-           array_agg(n.dataid) filter (where n.locktype = 'IN' and n.manifest_id is null)
-      into datasetids, dataids, statuses, manifests, has_version, read_datasetids, read_dataids
-      from new_rows n;
-    if has_version then
-        perform dataflow.lock_readers(datasetids, dataids);
+    select array(select row (n.datasetid, n.jobid, n.dataid, 'NEW', case when n.claim_id is null then n.status else 'CLAIMED' end,
+                             n.claim_id, null, n.manifest_id)::dataflow.change
+                   from new_rows n where n.locktype = 'OUT'),
+           exists (select from new_rows n where n.locktype = 'OUT' and (n.manifest_id is not null or n.status in ('READY', 'SKIPPED'))),
+           exists (select from new_rows n where n.locktype = 'IN' and n.manifest_id is null)
+      into changes, has_version, is_read;
+    if changes <> '{}' then
+        perform dataflow.follow(changes, has_version);
     end if;
-    if datasetids is not null then
-        perform dataflow.update_runnable(datasetids, dataids, array_fill('NEW'::text, array[cardinality(dataids)]), statuses);
-    end if;
-    if has_version then
-        perform dataflow.evaluate_dependents(datasetids, dataids, '{}', manifests);
-    end if;
-    if read_datasetids is not null then
-        perform dataflow.evaluate_around_reader(read_datasetids, read_dataids);
+    if is_read then
+        perform dataflow.evaluate_around_reader(array_agg(n.datasetid), array_agg(n.dataid))
+           from new_rows n where n.locktype = 'IN' and n.manifest_id is null;
     end if;
     return null;
 end
@@ -101,17 +90,10 @@ create function dataflow.after_update() returns trigger
     set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
-    datasetids      text[];
-    jobids          text[];
-    dataids         text[];
-    old_statuses    text[];
-    statuses        text[];
-    claim_ids       bigint[];
-    old_manifests   bigint[];
-    new_manifests   bigint[];
+    changes         dataflow.change[];
+    is_another      boolean;
     read_datasetids text[];
     read_dataids    text[];
-    is_another      boolean;
     bad             text;
 begin
     if not exists (select from new_rows) then
@@ -154,42 +136,25 @@ begin
                c.run_id, coalesce(c.manifest_id, c.old_manifest_id), c.reason, session_user, current_setting('dataflow.actor', true)
           from changed c
     )
-    select array_agg(c.datasetid) filter (where c.is_out), array_agg(c.jobid) filter (where c.is_out),
-           array_agg(c.dataid) filter (where c.is_out), array_agg(c.old_out_status) filter (where c.is_out),
-           array_agg(c.out_status) filter (where c.is_out),
-           array_agg(c.claim_id) filter (where c.is_out),
-           array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.old_manifest_id end) filter (where c.is_out),
-           array_agg(case when c.manifest_id is distinct from c.old_manifest_id then c.manifest_id end) filter (where c.is_out),
-           array_agg(c.datasetid) filter (where c.old_locktype is distinct from c.locktype),
-           array_agg(c.dataid) filter (where c.old_locktype is distinct from c.locktype),
-           bool_or(c.is_out and c.is_another),
-           min(format('%s/%s cannot go from %s to %s', c.datasetid, c.dataid, c.old_status, c.status)) filter (where c.is_bad)
-      into datasetids, jobids, dataids, old_statuses, statuses, claim_ids, old_manifests, new_manifests, read_datasetids, read_dataids, is_another, bad
-      from changed c;
+    select array(select row (c.datasetid, c.jobid, c.dataid, c.old_out_status, c.out_status, c.claim_id,
+                             case when c.manifest_id is distinct from c.old_manifest_id then c.old_manifest_id end,
+                             case when c.manifest_id is distinct from c.old_manifest_id then c.manifest_id end)::dataflow.change
+                   from changed c where c.is_out),
+           exists (select from changed c where c.is_out and c.is_another),
+           array(select c.datasetid from changed c where c.old_locktype is distinct from c.locktype),
+           array(select c.dataid from changed c where c.old_locktype is distinct from c.locktype),
+           (select format('%s/%s cannot go from %s to %s', c.datasetid, c.dataid, c.old_status, c.status) from changed c where c.is_bad
+             order by 1 limit 1)
+      into changes, is_another, read_datasetids, read_dataids, bad;
     if bad is not null then
         raise exception '%', bad using errcode = 'DF001', hint = 'set RESUBMIT to run it again, or unhold it if it is on hold';
     end if;
-    if datasetids is null then
-        return null;
+    if changes <> '{}' then
+        perform dataflow.follow(changes, is_another);
+        if read_datasetids <> '{}' then
+            perform dataflow.evaluate_around_reader(read_datasetids, read_dataids);
+        end if;
     end if;
-
-    if is_another then
-        perform dataflow.lock_readers(datasetids, dataids);
-    end if;
-    perform dataflow.release_in_rows(array_agg(c.jobid), array_agg(c.dataid), array_agg(c.claim_id))
-       from unnest(jobids, dataids, claim_ids, statuses) as c(jobid, dataid, claim_id, status)
-      where c.status is null or c.status not in ('RUNNING', 'CLAIMED', 'PENDING')
-     having count(*) > 0;
-
-    perform dataflow.update_runnable(datasetids, dataids, old_statuses, statuses);
-    if is_another then
-        perform dataflow.evaluate_dependents(datasetids, dataids, old_manifests, new_manifests);
-    end if;
-    if read_datasetids is not null then
-        perform dataflow.evaluate_around_reader(read_datasetids, read_dataids);
-    end if;
-    -- Last, because it changes other rows again.
-    perform dataflow.align_outputs(datasetids, jobids, dataids, statuses, claim_ids);
     return null;
 end
 $$;
@@ -201,32 +166,25 @@ create function dataflow.after_delete() returns trigger
     set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
-    datasetids   text[];
-    jobids       text[];
-    dataids      text[];
-    old_statuses text[];
-    statuses     text[];
-    claim_ids    bigint[];
-    manifests    bigint[];
+    changes  dataflow.change[];
+    was_read boolean;
 begin
-    insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
-    select o.datasetid, o.jobid, o.dataid, o.locktype, o.status, o.claim_id, o.attempt, o.run_id, o.manifest_id,
-           nullif(current_setting('dataflow.reason', true), ''), session_user, current_setting('dataflow.actor', true)
-      from old_rows o;
-
-    perform dataflow.evaluate_around_reader(array_agg(o.datasetid), array_agg(o.dataid))
-       from old_rows o where o.locktype = 'IN' and o.manifest_id is null having count(*) > 0;
-
-    select array_agg(o.datasetid), array_agg(o.jobid), array_agg(o.dataid), array_agg(o.status), array_agg('GONE'::text), array_agg(o.claim_id),
-           array_agg(o.manifest_id)
-      into datasetids, jobids, dataids, old_statuses, statuses, claim_ids, manifests
-      from old_rows o where o.locktype = 'OUT';
-    if datasetids is not null then
-        perform dataflow.lock_readers(datasetids, dataids);
-        perform dataflow.release_in_rows(jobids, dataids, claim_ids);
-        perform dataflow.update_runnable(datasetids, dataids, old_statuses, statuses);
-        perform dataflow.evaluate_dependents(datasetids, dataids, manifests, '{}');
-        perform dataflow.align_outputs(datasetids, jobids, dataids, statuses, claim_ids);
+    with recorded as (
+        insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
+        select o.datasetid, o.jobid, o.dataid, o.locktype, o.status, o.claim_id, o.attempt, o.run_id, o.manifest_id,
+               nullif(current_setting('dataflow.reason', true), ''), session_user, current_setting('dataflow.actor', true)
+          from old_rows o
+    )
+    select array(select row (o.datasetid, o.jobid, o.dataid, o.status, 'GONE', o.claim_id, o.manifest_id, null)::dataflow.change
+                   from old_rows o where o.locktype = 'OUT'),
+           exists (select from old_rows o where o.locktype = 'IN' and o.manifest_id is null)
+      into changes, was_read;
+    if was_read then
+        perform dataflow.evaluate_around_reader(array_agg(o.datasetid), array_agg(o.dataid))
+           from old_rows o where o.locktype = 'IN' and o.manifest_id is null;
+    end if;
+    if changes <> '{}' then
+        perform dataflow.follow(changes, true);
     end if;
     return null;
 end

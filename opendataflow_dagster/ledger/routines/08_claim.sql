@@ -83,22 +83,39 @@ begin
 end
 $$;
 
--- Some chunks with the evidence of their answers and the versions that it names. One JSON, which a client parses faster than
--- rows; a version that several chunks read is in it once.
-create function dataflow.with_manifests(p_dataids text[], p_inputs jsonb[]) returns json
-    language sql stable
-    return json_build_object(
-        'chunks', coalesce((select json_agg(json_build_object('dataid', c.dataid, 'inputs', c.inputs) order by c.place)
-                              from unnest(p_dataids, p_inputs) with ordinality as c(dataid, inputs, place)), '[]'),
-        'manifests', coalesce((select json_agg(m) from dataflow.data_manifest m
-                                where m.manifest_id = any (array(select i.manifest_id from unnest(p_inputs) as c(inputs)
-                                                                  cross join lateral jsonb_to_recordset(c.inputs) as i(manifest_id bigint)))), '[]'));
+-- A chunk that may be claimed: what its answers were given on, and the state of its row of the runnable set. The row changes
+-- with every fact about the chunk, so the answers stand as long as the row has the same xmin.
+create type dataflow.candidate as (
+    dataid text collate "C",
+    state  text,
+    inputs jsonb
+);
 
--- The claim. The caller has looked at the files of the inputs of these candidates, [{"dataid": ..., "inputs": ...}, ...]; each
--- whose row of the runnable set still has five yes on exactly that evidence is taken, at most p_count. A row of the runnable set
--- changes with every fact about its chunk, so the lock on the row makes the answers current.
+-- Candidates with the versions that they read. One JSON, which a client parses faster than rows; a version that several
+-- chunks read is in it once.
+create function dataflow.with_manifests(p_candidates dataflow.candidate[]) returns json
+    language plpgsql stable
+as $$
+begin
+    return json_build_object(
+        'chunks', coalesce(array_to_json(p_candidates), '[]'),
+        'manifests', coalesce((select json_agg(m) from dataflow.data_manifest m
+                                where m.manifest_id = any (array(select i.manifest_id from unnest(p_candidates) c
+                                                                  cross join lateral jsonb_to_recordset(c.inputs) as i(manifest_id bigint)))), '[]'));
+end
+$$;
+
+-- A chunk that a claim takes.
+create type dataflow.taken as (
+    dataid   text collate "C",
+    claim_id bigint,
+    inputs   jsonb
+);
+
+-- The claim. The caller has looked at the files of the inputs of these candidates, {dataid: state, ...}; each whose row of the
+-- runnable set still has five yes and that state is taken, at most p_count.
 -- p_named: the chunks were asked for by name. Then locks are waited for, and the answers for those that were not taken come
--- back, too. Otherwise chunks that others are claiming are passed over.
+-- back, too; a chunk that was no candidate has the state null, and p_count is the number of all. Otherwise chunks that others are claiming are passed over.
 -- If the evidence does not stand although the row says so (a changed row behind the triggers' back, or midnight), nothing is
 -- taken and DF003 names the chunks. Null: there is no such Job. JSON, which a client parses faster than rows of arrays.
 create function dataflow.claim(p_jobid text, p_candidates json, p_count integer, p_run_id bigint, p_named boolean) returns json
@@ -108,26 +125,26 @@ as $$
 #variable_conflict use_column
 declare
     job         record;
-    room        record;
+    free        bigint;
+    is_paused   boolean := false;
+    asked       integer := p_count;
+    chunks      dataflow.taken[];
     expires     timestamptz;
-    dataids     text[];
-    pins        jsonb[];
-    claim_ids   bigint[];
-    attempts    integer[];
-    pin_count   bigint;
+    claims      json := '[]';
     is_whole    boolean;
     refused     json := '[]';
 begin
     -- Triggers lock datastatus first and the runnable row after it. A claim gives way before Postgres sees a deadlock and
     -- picks a victim: a typed statement is never cancelled in favour of a claim.
     perform set_config('lock_timeout', '200ms', true);
-    select coalesce(p.ordered, false) as ordered, coalesce(p.lease, dataflow.lease_of(p_jobid)) as lease, array_agg(j.datasetid order by j.datasetid)
-               filter (where j.itemtype = 'OUT') as outputs
+    select coalesce(p.ordered, false) as ordered, coalesce(p.lease, dataflow.lease_of(p_jobid)) as lease, c.jobid is not null as is_limited,
+           array_agg(j.datasetid order by j.datasetid) filter (where j.itemtype = 'OUT') as outputs
       into job
       from dataflow.job j
       left join dataflow.job_policy p on p.jobid = j.jobid
+      left join dataflow.job_control c on c.jobid = j.jobid
      where j.jobid = p_jobid
-     group by p.jobid;
+     group by p.jobid, c.jobid;
     if not found then
         return null;
     end if;
@@ -135,91 +152,101 @@ begin
         perform dataflow.lock_turns(array[p_jobid]);
         p_count := least(p_count, 1);
     end if;
-    -- Without a limit all of it is null, and nothing is counted.
-    select r.* into room from dataflow.job_control c cross join lateral dataflow.room(c.jobid) r where c.jobid = p_jobid;
-    p_count := least(p_count, room.free);
+    if job.is_limited then
+        select r.free, r.paused is not null into free, is_paused from dataflow.room(p_jobid) r;
+        p_count := least(p_count, free);
+    end if;
 
+    -- In one order, so that two claims never wait for each other in a circle. By the primary key: without the coalesce, the
+    -- planner may walk the partial index of all that is not blocked.
     if p_named then
-        -- In one order, so that two claims never wait for each other in a circle.
-        perform from dataflow.runnable r
-          where r.jobid = p_jobid and r.dataid = any (array(select c.dataid from json_to_recordset(p_candidates) as c(dataid text)))
-          order by r.dataid for update;
+        chunks := array(
+        select row (t.dataid, nextval('dataflow.claim_id'), t.inputs)::dataflow.taken
+          from (select t.dataid, t.inputs
+                  from (select c.key collate "C" as dataid, c.value as state from json_each_text(p_candidates) c order by 1) c
+                 cross join lateral (select r.dataid, r.inputs, r.xmin::text as state, r.blocked from dataflow.runnable r
+                                      where r.jobid = p_jobid and r.dataid = c.dataid for update) t
+                 where coalesce(t.blocked, '') = '' and t.state = c.state
+                 limit p_count) t);
+    else
+        chunks := array(
+        select row (t.dataid, nextval('dataflow.claim_id'), t.inputs)::dataflow.taken
+          from (select t.dataid, t.inputs
+                  from json_each_text(p_candidates) c
+                 cross join lateral (select r.dataid, r.inputs from dataflow.runnable r
+                                      where r.jobid = p_jobid and r.dataid = c.key and coalesce(r.blocked, '') = '' and r.xmin::text = c.value
+                                        for update skip locked) t
+                 limit p_count) t);
     end if;
-    -- By the primary key: without the coalesce, the planner may walk the partial index of all that is not blocked.
-    select array_agg(r.dataid), array_agg(r.inputs), array_agg(nextval('dataflow.claim_id'))
-      into dataids, pins, claim_ids
-      from (select t.dataid, t.inputs
-              from (select c.* from json_to_recordset(p_candidates) as c(dataid text, inputs jsonb) offset 0) c
-             cross join lateral (select r.dataid, r.inputs from dataflow.runnable r
-                                  where r.jobid = p_jobid and r.dataid = c.dataid and coalesce(r.blocked, '') = '' and r.inputs = c.inputs
-                                    for update skip locked) t
-             limit p_count) r;
-    if job.ordered and dataids is not null and dataflow.must_wait(dataflow.whose_turn(p_jobid), dataids[1]) then
-        perform dataflow.refuse_stale(dataids);
+    if job.ordered and chunks <> '{}' and dataflow.must_wait(dataflow.whose_turn(p_jobid), chunks[1].dataid) then
+        perform dataflow.refuse_stale(chunks);
     end if;
 
-    if dataids is not null then
-        perform dataflow.adopt_rows(p_jobid, job.outputs, dataids);
-        delete from dataflow.runnable r where r.jobid = p_jobid and r.dataid = any (dataids);
+    if chunks <> '{}' then
+        perform dataflow.adopt_rows(p_jobid, job.outputs, array(select c.dataid from unnest(chunks) c));
         expires := now() + job.lease;
         -- The outputs, and the inputs that are still what the answers were given on. An input that is read in place gets a row
         -- without a version, which locks out its producer. One row serves all running chunks of the Job that read the same input.
-        with pin as materialized (
-            select i.datasetid, i.dataid, case when i.in_place is null then i.manifest_id end as manifest_id, g.claim_id
-              from unnest(dataids, claim_ids, pins) as g(dataid, claim_id, inputs)
-             cross join lateral jsonb_to_recordset(g.inputs) as i(datasetid text, dataid text, manifest_id bigint, in_place boolean)
+        with chunk as materialized (
+            select * from unnest(chunks)
+        ), pin as materialized (
+            select i.datasetid, i.dataid, case when i.in_place is null then i.manifest_id end as manifest_id, c.claim_id
+              from chunk c
+             cross join lateral jsonb_to_recordset(c.inputs) as i(datasetid text, dataid text, manifest_id bigint, in_place boolean)
              cross join lateral (select bool_and(coalesce(s.status, '') in ('READY', 'SKIPPED')) as is_ready,
                                         bool_or(s.status = 'SKIPPED' or s.manifest_id is not distinct from i.manifest_id) as is_current
                                    from dataflow.datastatus s
                                   where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT'
                         offset 0) s
              where s.is_ready and s.is_current
-               and (i.datasetid <> 'today' or dataflow.is_its_day(p_jobid, g.dataid, i.dataid))
+               and (i.datasetid <> 'today' or dataflow.is_its_day(p_jobid, c.dataid, i.dataid))
         ), input as materialized (
             select distinct on (i.datasetid, i.dataid) * from pin i
+        ), gone as (
+            delete from dataflow.runnable r where r.jobid = p_jobid and r.dataid = any (array(select c.dataid from chunk c))
+        ), recorded as (
+            insert into dataflow.verdict (jobid, dataid, claim_id, inputs)
+            select p_jobid, c.dataid, c.claim_id, c.inputs from chunk c
         ), planned as (
             update dataflow.datastatus s
-               set status = 'RUNNING', claim_id = claim_ids[array_position(dataids, s.dataid)], lease_until = expires, run_id = p_run_id,
-                   attempt = s.attempt + 1, reason = null
-             where s.datasetid = any (job.outputs) and s.jobid = p_jobid and s.dataid = any (dataids)
-               and s.locktype = 'OUT' and s.status in ('PENDING', 'RESUBMIT')
+               set status = 'RUNNING', claim_id = c.claim_id, lease_until = expires, run_id = p_run_id, attempt = s.attempt + 1, reason = null
+              from (select c.claim_id, t.place
+                      from chunk c
+                     cross join lateral (select t.ctid as place from dataflow.datastatus t
+                                          where t.datasetid = any (job.outputs) and t.jobid = p_jobid and t.dataid = c.dataid offset 0) t) c
+             where s.ctid = c.place and s.locktype = 'OUT' and s.status in ('PENDING', 'RESUBMIT')
             returning s.datasetid, s.dataid, s.locktype, s.claim_id, s.attempt
         ), added as (
             insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, claim_id, lease_until, attempt, run_id, manifest_id)
-            select o.datasetid, p_jobid, g.dataid, 'OUT', 'RUNNING', g.claim_id, expires, 1, p_run_id, null::bigint
-              from unnest(dataids, claim_ids) as g(dataid, claim_id) cross join unnest(job.outputs) as o(datasetid)
-             where not exists (select from planned p where p.datasetid = o.datasetid and p.dataid = g.dataid)
+            select o.datasetid, p_jobid, c.dataid, 'OUT', 'RUNNING', c.claim_id, expires, 1, p_run_id, null::bigint
+              from chunk c cross join unnest(job.outputs) as o(datasetid)
+             where not exists (select from planned p where p.datasetid = o.datasetid and p.dataid = c.dataid)
             union all
             select i.datasetid, p_jobid, i.dataid, 'IN', 'RUNNING', i.claim_id, null, 0, p_run_id, i.manifest_id from input i
             on conflict (datasetid, jobid, dataid) do update
                set claim_id = excluded.claim_id, run_id = excluded.run_id, manifest_id = excluded.manifest_id
              where s.locktype = 'IN' and excluded.locktype = 'IN'
             returning s.datasetid, s.dataid, s.locktype, s.claim_id, s.attempt
-        ), taken as (
+        ), row_taken as materialized (
             select * from planned union all select * from added
         )
-        select (select count(*) from pin),
-               count(*) filter (where t.locktype = 'OUT') = cardinality(dataids) * cardinality(job.outputs)
-               and count(*) filter (where t.locktype = 'IN') = (select count(*) from input),
-               (select array_agg(c.attempt order by c.claim_id)
-                  from (select u.claim_id, max(u.attempt) as attempt from taken u where u.locktype = 'OUT' group by u.claim_id) c)
-          into pin_count, is_whole, attempts
-          from taken t;
-        if is_whole is not true or pin_count <> (select coalesce(sum(jsonb_array_length(i)), 0) from unnest(pins) i) then
-            perform dataflow.refuse_stale(dataids);
+        select (select json_agg(json_build_object('claim_id', c.claim_id, 'dataid', c.dataid, 'attempt', c.attempt))
+                  from (select distinct on (t.claim_id) t.claim_id, t.dataid, t.attempt from row_taken t where t.locktype = 'OUT'
+                         order by t.claim_id, t.attempt desc) c),
+               (select count(*) from row_taken) = cardinality(chunks) * cardinality(job.outputs) + (select count(*) from input)
+               and (select count(*) from pin) = (select coalesce(sum(jsonb_array_length(c.inputs)), 0) from chunk c)
+          into claims, is_whole;
+        if is_whole is not true then
+            perform dataflow.refuse_stale(chunks);
         end if;
-        insert into dataflow.verdict (jobid, dataid, claim_id, inputs)
-        select p_jobid, g.dataid, g.claim_id, g.inputs from unnest(dataids, claim_ids, pins) as g(dataid, claim_id, inputs);
     end if;
 
-    if p_named and json_array_length(p_candidates) > coalesce(cardinality(dataids), 0) then
-        refused := dataflow.refuse(p_jobid, array(select c.dataid from json_to_recordset(p_candidates) as c(dataid text)
-                                                   where c.dataid <> all (coalesce(dataids, '{}'))));
+    if p_named and cardinality(chunks) < asked then
+        refused := dataflow.refuse(p_jobid, array(select c.dataid from json_object_keys(p_candidates) as c(dataid)
+                                                   where c.dataid <> all (array(select t.dataid from unnest(chunks) t))));
     end if;
-    return json_build_object('dataids', coalesce(dataids, '{}'), 'claim_ids', coalesce(claim_ids, '{}'), 'attempts', coalesce(attempts, '{}'),
-                             'inputs', coalesce(pins, '{}'), 'outputs', coalesce(job.outputs, '{}'),
-                             'lease', extract(epoch from job.lease), 'lease_until', expires, 'refused', refused,
-                             'free', room.free - coalesce(cardinality(dataids), 0), 'paused', room.paused is not null);
+    return json_build_object('claims', claims, 'outputs', job.outputs, 'lease', extract(epoch from job.lease), 'lease_until', expires,
+                             'refused', refused, 'free', free - cardinality(chunks), 'paused', is_paused);
 end
 $$;
 
@@ -265,11 +292,12 @@ end
 $$;
 
 -- The claim is undone, and the caller has these chunks evaluated again.
-create function dataflow.refuse_stale(p_dataids text[]) returns void
+create function dataflow.refuse_stale(p_chunks dataflow.taken[]) returns void
     language plpgsql
 as $$
 begin
-    raise exception 'the answers about these chunks are out of date' using errcode = 'DF003', detail = to_json(p_dataids)::text;
+    raise exception 'the answers about these chunks are out of date'
+        using errcode = 'DF003', detail = (select json_agg(c.dataid) from unnest(p_chunks) c)::text;
 end
 $$;
 
@@ -327,8 +355,8 @@ begin
     end if;
     insert into dataflow.verdict (jobid, dataid, claim_id, problems, code, inputs, forced)
     values (p_jobid, p_dataid, id, answers.problems, dataflow.code_of(answers.problems), answers.inputs, true);
-    return json_build_object('dataids', array[p_dataid], 'claim_ids', array[id], 'attempts', array[taken.attempt],
-                             'inputs', array[answers.inputs], 'outputs', taken.outputs,
+    return json_build_object('claims', json_build_array(json_build_object('claim_id', id, 'dataid', p_dataid, 'attempt', taken.attempt)),
+                             'inputs', answers.inputs, 'outputs', taken.outputs,
                              'lease', extract(epoch from dataflow.lease_of(p_jobid)), 'lease_until', expires, 'refused', '[]'::json, 'free', null, 'paused', false,
                              'problems', answers.problems);
 end
