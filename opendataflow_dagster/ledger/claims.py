@@ -129,9 +129,8 @@ def claim(
     `named`: chunks that were asked for by name; those that are not taken come back with their answers.
     """
     by_dataid = {candidate.dataid: candidate for candidate in candidates}
-    states = {candidate.dataid: candidate.state for candidate in candidates}
-    if named is not None:
-        states = dict.fromkeys(named) | states
+    states: dict[DataId, str | None] = dict.fromkeys(named or ())
+    states |= {candidate.dataid: candidate.state for candidate in candidates}
     # One JSON text, which the driver sends as it is; an array of them it would quote element by element.
     answer = transaction.value(
         "claim", jobid=jobid, candidates=json.dumps(states), count=count, run_id=run_id, named=named is not None

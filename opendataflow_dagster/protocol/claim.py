@@ -8,8 +8,8 @@ still be what was looked at. So a slow file system never holds a lock. The answe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
 
@@ -42,30 +42,37 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
     """The next chunks of a Job, at most `count`; none when nothing can run now."""
     if count < 1:
         raise InvalidInput(f"cannot claim {count} chunks; ask for at least one")
-    job, wanted, opened_days = job_id(jobid), min(count, _MOST_CANDIDATES), False
-    candidate_count, until = wanted, monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            with ledger.statement() as statement:
-                candidates = claims.next_candidates(statement, job, candidate_count)
-            if not candidates:
-                if opened_days or not _open_days(ledger, job):
-                    return []
-                opened_days = True
+    job, opened_days = job_id(jobid), False
+    claimed: list[Claim] = []
+    until = monotonic() + PATIENCE_SECONDS
+    candidate_count = min(count, _MOST_CANDIDATES)
+    with _given_back_on_error(ledger, claimed):
+        while True:
+            try:
+                with ledger.statement() as statement:
+                    candidates = claims.next_candidates(statement, job, candidate_count)
+                if not candidates:
+                    if claimed or opened_days or not _open_days(ledger, job):
+                        return claimed
+                    opened_days = True
+                    continue
+                placed, _ = _look_at_files(ledger, job, candidates)
+                if not placed:
+                    continue  # these are blocked now, and others come next
+                with ledger.statement() as statement:
+                    wanted = min(count - len(claimed), len(placed))
+                    taken = claims.claim(statement, job, placed, count=wanted, run_id=run_id)
+            except LedgerConflict as conflict:
+                _give_way(ledger, job, conflict, until)
                 continue
-            placed, _ = _look_at_files(ledger, job, candidates)
-            if not placed:
-                continue  # these are blocked now, and others come next
-            with ledger.statement() as statement:
-                taken = claims.claim(statement, job, placed, count=wanted, run_id=run_id)
-        except LedgerConflict as conflict:
-            _give_way(ledger, job, conflict, until)
-            continue
-        if taken is None:
-            raise unknown_job(job)
-        if taken.claims or taken.free == 0 or candidate_count >= _MOST_CANDIDATES:
-            return taken.claims
-        candidate_count = min(4 * candidate_count, _MOST_CANDIDATES)
+            if taken is None:
+                raise unknown_job(job)
+            claimed += taken.claims
+            # Candidates that are missing went to others who looked at the same moment: look further.
+            is_last = len(candidates) < candidate_count or candidate_count >= _MOST_CANDIDATES
+            if len(claimed) >= count or taken.free == 0 or is_last:
+                return claimed
+            candidate_count = min(4 * candidate_count, _MOST_CANDIDATES)
 
 
 def claim(ledger: Ledger, jobid: str, dataid: str, run_id: RunId | None = None) -> Claim:
@@ -82,7 +89,7 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
     claimed: list[Claim] = []
     refused: list[Verdict] = []
     until = monotonic() + PATIENCE_SECONDS
-    try:
+    with _given_back_on_error(ledger, claimed):
         while True:
             try:
                 with ledger.statement() as statement:
@@ -105,8 +112,14 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
                 _plan(ledger, job, waiting, until)
             except LedgerConflict as conflict:
                 _give_way(ledger, job, conflict, until)
+
+
+@contextmanager
+def _given_back_on_error(ledger: Ledger, claimed: Sequence[Claim]) -> Iterator[None]:
+    """The caller does not learn of these claims: let others have them at once."""
+    try:
+        yield
     except BaseException:
-        # The caller does not learn of these claims: let others have them at once.
         if claimed:
             with suppress(OpenDataFlowError):
                 abandon(ledger, claimed, "the claim of other chunks failed", begun=False)
