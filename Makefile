@@ -3,13 +3,15 @@
 PYTHON ?= python3
 PORT ?= 3000
 WHAT ?= claims
+MINUTES ?= 10
+SEED ?= 12
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 # Processes that may not write bytecode compile everything again at each start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast check docs bench dev clean constraints prerequisites
+.PHONY: help demo test test-fast check chaos docs bench dev clean constraints prerequisites
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +30,9 @@ check: $(INSTALLED) ## lint, format, types and layers, without running anything
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+chaos: $(INSTALLED) ## work while processes, connections and Postgres are killed, then audit; MINUTES=120 SEED=7
+	ODF_CHAOS_MINUTES=$(MINUTES) ODF_CHAOS_SEED=$(SEED) $(BIN)/python -m pytest tests/chaos -q -s
 
 docs: $(INSTALLED) ## build the documentation into build/docs; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -15,7 +15,7 @@ from tests.effort import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-TARGETS = ("help", "demo", "test", "test-fast", "check", "docs", "bench", "dev", "clean", "constraints")
+TARGETS = ("help", "demo", "test", "test-fast", "check", "chaos", "docs", "bench", "dev", "clean", "constraints")
 LAYOUT = (
     "README.md",
     "CHANGELOG.md",
