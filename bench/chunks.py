@@ -220,7 +220,7 @@ def measure(ground: Ground, scale: Scale) -> dict[str, float]:
 
 def _ratio(ours: list[float], bare: list[float]) -> float:
     """Round by round: the machine's noise hits neighbours alike."""
-    return round(statistics.median(one / other for one, other in zip(ours, bare, strict=True)), 2)
+    return round(statistics.median(mine / other for mine, other in zip(ours, bare, strict=True)), 2)
 
 
 @contextmanager

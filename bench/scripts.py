@@ -73,14 +73,14 @@ class Bench:
         jobs = [Job(jobid=JobId(name), outputs=(DatasetId(f"{name}_out"),)) for name in ("nothing", *self._failing())]
         with Ledger(self.url) as ledger:
             schema.install(ledger)
-            datasets = [*(one.outputs[0] for one in jobs), DatasetId("lake")]
-            register(ledger, [Dataset(datasetid=one) for one in datasets], jobs)
+            datasets = [*(job.outputs[0] for job in jobs), DatasetId("lake")]
+            register(ledger, [Dataset(datasetid=datasetid) for datasetid in datasets], jobs)
             plan(ledger, jobs[0], [str(number) for number in range(self.scale.scripts + 2 * self.scale.times + 2)])
             for job in jobs[1:]:
                 plan(ledger, job, [str(day) for day in range(100)])
                 claims = claim_next(ledger, job.jobid, 100)
                 said = "exit code 1: /mnt/data is not mounted (log: /srv/.odf/scripts/{0}/{1}/1-{2}.log)"
-                fail_many(ledger, claims, [said.format(one.jobid, one.dataid, one.claim_id) for one in claims])
+                fail_many(ledger, claims, [said.format(claim.jobid, claim.dataid, claim.claim_id) for claim in claims])
         with psycopg.connect(self.url, autocommit=True) as connection:
             for first in range(1, self.scale.chunks + 1, _PORTION):
                 last = min(first + _PORTION - 1, self.scale.chunks)
@@ -90,8 +90,8 @@ class Bench:
     def figures(self) -> dict[str, float]:
         run = ["run", str(self.script)]
         self._seconds(run, 0)  # the first compiles and warms
-        one = self._median(run, 0)
-        self._say("odf run of a script that does nothing", f"{one:.2f} s")
+        nothing = self._median(run, 0)
+        self._say("odf run of a script that does nothing", f"{nothing:.2f} s")
         before = self._left()
         took = self._seconds(["run", "--all", str(self.script)], 0)
         per_minute = before / took * 60
@@ -103,7 +103,7 @@ class Bench:
         status = self._median(["status"], 0)
         self._say(f"odf status of {self.scale.chunks:,} chunks", f"{status:.2f} s")
         return {
-            "one_run_s": round(one, 3),
+            "one_run_s": round(nothing, 3),
             "all_per_min": round(per_minute),
             "why_s": round(why, 3),
             "why_700_s": round(failed, 3),

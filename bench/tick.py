@@ -89,7 +89,7 @@ def tick(
         began = time.perf_counter()
         done = sensor.evaluate_tick(context)
         times.append(time.perf_counter() - began)
-        started = sum(len(dataids_in(one.run_config)) for one in done.run_requests or ())
+        started = sum(len(dataids_in(request.run_config)) for request in done.run_requests or ())
         assert started == expected, (started, expected)
     return statistics.median(times[1:])
 

@@ -65,7 +65,7 @@ class Server:
         answer = self.graphql(
             """mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
                  __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }""",
-            params={"assetSelection": [{"path": [one]} for one in assets], "partitionNames": dataids},
+            params={"assetSelection": [{"path": [asset]} for asset in assets], "partitionNames": dataids},
         )["launchPartitionBackfill"]
         assert answer["__typename"] == "LaunchBackfillSuccess", answer
         return str(answer["backfillId"])

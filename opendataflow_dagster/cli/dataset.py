@@ -137,12 +137,12 @@ def add(change: Change, datasetid: str, **given: Any) -> None:
       odf dataset add customers --hostname db1 --database crm --tablename customers --username reader
     """
     from opendataflow_dagster.model.dataset import Dataset
-    from opendataflow_dagster.model.definition import Connection, Definition
+    from opendataflow_dagster.model.definition import Definition, TableAddress
     from opendataflow_dagster.model.ids import dataset_id
 
     if any(definition.dataset.datasetid == datasetid for definition in transfer.look_up(jobs=[]).datasets):
         raise InvalidInput(f"DataSet {datasetid} already exists; change it with: odf dataset set {datasetid}")
-    new = Definition(dataset=Dataset(datasetid=dataset_id(datasetid)), connection=Connection())
+    new = Definition(dataset=Dataset(datasetid=dataset_id(datasetid)), connection=TableAddress())
     _register(change, new, given)
 
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from ..model.check import refuse_unknown_columns, refuse_wrong_types
 from ..model.dataset import Dataset
-from ..model.definition import Connection, Definition
+from ..model.definition import Definition, TableAddress
 from ..model.errors import InvalidDefinition, OpenDataFlowError
 from ..model.ids import DatasetId
 from ..model.job import EQUAL, ChunkMapping, ChunksWithin, EqualChunk, Input, Job
@@ -102,7 +102,7 @@ def registry_of(graphs: Iterable[DatasetGraph]) -> Registry:
     """What `register_graph` would register, as a value."""
     nodes = [node for graph in graphs for node in graph.nodes.values()]
     return Registry(
-        datasets=tuple(Definition(dataset=node.dataset, connection=Connection()) for node in nodes),
+        datasets=tuple(Definition(dataset=node.dataset, connection=TableAddress()) for node in nodes),
         jobs=tuple(node.job for node in nodes if node.job is not None),
     )
 

@@ -12,7 +12,7 @@ from ..ledger import claims as ledger_claims
 from ..ledger import lookup, runs
 from ..ledger.claims import Publication
 from ..ledger.database import Ledger
-from ..ledger.runs import HeldClaim, JobRun
+from ..ledger.runs import ClaimWithRoots, JobRun
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, InvalidInput, InvalidManifest
 from ..model.ids import DatasetId, RunId
@@ -117,7 +117,7 @@ class _RunClaims:
     """Every claim that a run has made."""
 
     run: JobRun
-    held: list[HeldClaim]
+    held: list[ClaimWithRoots]
     #: By an earlier call that published and then failed to end the run.
     published: list[Publication]
     lost: list[Claim]
@@ -143,7 +143,9 @@ def _require_open(ledger: Ledger, run_id: int) -> JobRun:
     return run
 
 
-def _manifest(held: HeldClaim, output: DatasetId, folders: Mapping[str, str], row_count: int | None) -> NewManifest:
+def _manifest(
+    held: ClaimWithRoots, output: DatasetId, folders: Mapping[str, str], row_count: int | None
+) -> NewManifest:
     if (folder := folders.get(output)) is None:
         if (root := held.roots[output]) is not None:
             raise InvalidInput(f"{output} has the root {root}; give the location of the new version below it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..model.dataset import Dataset
-from ..model.definition import Connection, Definition, mapping
+from ..model.definition import Definition, TableAddress, mapping
 from ..model.ids import DatasetId, JobId
 from ..model.job import POLICY, Input, Job, Policy
 from ..model.partitions import partitions_from_json
@@ -32,7 +32,7 @@ def read_registry(
 def put_connections(transaction: Transaction, definitions: Sequence[Definition]) -> int:
     """How many changed."""
     columns = {
-        name: [getattr(definition.connection, name) for definition in definitions] for name in Connection.__slots__
+        name: [getattr(definition.connection, name) for definition in definitions] for name in TableAddress.__slots__
     }
     datasetids = [definition.dataset.datasetid for definition in definitions]
     return transaction.run("put_connections", datasetids=datasetids, **columns)
@@ -46,7 +46,7 @@ def _dataset(row: Row) -> Definition:
             partitions=partitions_from_json(row["partitions"]) if row["partitions"] is not None else None,
             **{name: row[name] for name in _PLAIN},
         ),
-        connection=Connection(**{name: row[name] for name in Connection.__slots__}),
+        connection=TableAddress(**{name: row[name] for name in TableAddress.__slots__}),
     )
 
 

@@ -43,7 +43,7 @@ class LatestRun:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HeldClaim:
+class ClaimWithRoots:
     claim: Claim
     #: The root of each output; None: the DataSet has none.
     roots: Mapping[DatasetId, str | None]
@@ -92,9 +92,9 @@ def latest(transaction: Transaction) -> list[LatestRun]:
     return [LatestRun(**row) for row in transaction.rows("latest_runs")]
 
 
-def held_claims(transaction: Transaction, run: JobRun) -> list[HeldClaim]:
+def held_claims(transaction: Transaction, run: JobRun) -> list[ClaimWithRoots]:
     return [
-        HeldClaim(
+        ClaimWithRoots(
             claim=_claim(run, outputs), roots={DatasetId(output["output"]): output["location"] for output in outputs}
         )
         for outputs in _by_claim(transaction.rows("run_claims", run_id=run.run_id)).values()

@@ -12,7 +12,7 @@ from .job import ALL, EQUAL, ChunkMapping, ListedChunks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Connection:
+class TableAddress:
     """Where an upstream client or a script finds a DataSet. Its password is stored separately, as a secret."""
 
     hostname: str | None = None
@@ -25,7 +25,7 @@ class Connection:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Definition:
     dataset: Dataset
-    connection: Connection
+    connection: TableAddress
 
 
 def mapping(kind: str) -> ChunkMapping:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from .dataset import Dataset
-from .definition import Connection, Definition, mapping
+from .definition import Definition, TableAddress, mapping
 from .errors import InvalidDefinition
 from .ids import DatasetId, JobId, is_storable
 from .job import Input, Job, Policy
@@ -38,7 +38,7 @@ _DATASET: Final[dict[str, tuple[type, ...]]] = {
     "partitions": _OBJECT_OR_NULL,
     "connection": _OBJECT_OR_NULL,
 }
-_CONNECTION: Final = dict.fromkeys(Connection.__slots__, _STRING_OR_NULL)
+_CONNECTION: Final = dict.fromkeys(TableAddress.__slots__, _STRING_OR_NULL)
 _JOB: Final[dict[str, tuple[type, ...]]] = {
     "jobid": (str,),
     "inputs": (list,),
@@ -112,7 +112,7 @@ def _dataset(value: Mapping[str, Any]) -> Definition:
     given = {key: field for key, field in value.items() if key != "connection"}
     if given.get("partitions") is not None:
         given["partitions"] = partitions_from_json(given["partitions"])
-    return Definition(dataset=Dataset(**given), connection=Connection(**connection))
+    return Definition(dataset=Dataset(**given), connection=TableAddress(**connection))
 
 
 def _job(value: Mapping[str, Any]) -> Job:

@@ -70,7 +70,7 @@ def test_inputs_come_from_parameters_and_the_rest_from_the_declaration() -> None
     entry = build_graph([raw, tidy], "/lake").nodes[tidy.datasetid]
 
     assert entry.job is not None
-    assert [(one.datasetid, one.mapping) for one in entry.job.inputs] == [("raw", EQUAL)]
+    assert [(source.datasetid, source.mapping) for source in entry.job.inputs] == [("raw", EQUAL)]
     assert (entry.dataset.location, entry.dataset.domain, entry.dataset.owner) == ("/lake/tidy", "sales", "team:sales")
     assert entry.dataset.description == "Without the zeros."
 
@@ -79,14 +79,14 @@ def test_a_parameter_with_a_default_is_no_input_and_the_context_is_none() -> Non
     @dataset()
     def made(context: object, raw: object, share: float = 0.5) -> None: ...
 
-    assert [one.parameter for one in made.inputs] == ["raw"]
+    assert [needed.parameter for needed in made.inputs] == ["raw"]
 
 
 def test_every_dataset_has_a_backfill_policy_of_its_own() -> None:
     """Datasets with equal policies would share a run, where a failed chunk holds back the others' good ones."""
     declared = [dataset(f"d{number}", chunks_per_run=1000 - number % 2)(lambda: None) for number in range(6)]
 
-    policies = [one.chunks_per_run for one in build_graph(declared, "/lake").nodes.values()]
+    policies = [node.chunks_per_run for node in build_graph(declared, "/lake").nodes.values()]
 
     assert len(set(policies)) == len(policies)
 
@@ -274,7 +274,7 @@ def test_a_sql_file_gives_its_name_and_its_tables_are_the_inputs(tmp_path: Path)
     summary = sql_dataset(tmp_path / "summary.sql")
 
     assert summary.datasetid == "summary"
-    assert sorted(one.datasetid for one in summary.inputs) == ["codes", "raw"]
+    assert sorted(needed.datasetid for needed in summary.inputs) == ["codes", "raw"]
 
 
 @pytest.mark.parametrize(
@@ -287,14 +287,14 @@ def test_a_sql_file_gives_its_name_and_its_tables_are_the_inputs(tmp_path: Path)
         static("north", "south", "10", "9"),
         ranges(0, 2500, 1000),
     ],
-    ids=lambda one: str(one.to_json()["kind"]),
+    ids=lambda partitions: str(partitions.to_json()["kind"]),
 )
 def test_dagster_has_exactly_the_dataids_of_the_dataset(partitions: Partitions) -> None:
     keys = partitions_of(dataset("d", partitions=partitions)(lambda: None)).get_partition_keys()
 
     assert list(keys) == list(keys_until(partitions, datetime.fromisoformat("2030-01-01")))
-    assert all(partitions.has(one) for one in keys)
-    assert [previous_key(partitions, one) for one in keys] == [None, *keys[:-1]]
+    assert all(partitions.has(dataid) for dataid in keys)
+    assert [previous_key(partitions, dataid) for dataid in keys] == [None, *keys[:-1]]
 
 
 def test_a_dataset_without_partitions_has_dynamic_ones() -> None:

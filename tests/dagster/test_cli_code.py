@@ -10,7 +10,7 @@ import pytest
 
 from opendataflow_dagster.insight.drift import DriftProblem, find_drift
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.definition import Connection, Definition
+from opendataflow_dagster.model.definition import Definition, TableAddress
 from opendataflow_dagster.model.ids import DatasetId, JobId
 from opendataflow_dagster.model.job import Input, Job
 from opendataflow_dagster.model.registry import Registry
@@ -29,7 +29,7 @@ def code(flow: Flow) -> Registry:
     """As declared by code: raw -> tidy."""
     datasets = [flow.dataset("raw"), flow.dataset("tidy")]
     return Registry(
-        datasets=tuple(Definition(dataset=dataset, connection=Connection()) for dataset in datasets),
+        datasets=tuple(Definition(dataset=dataset, connection=TableAddress()) for dataset in datasets),
         jobs=(
             Job(jobid=JobId("load"), outputs=(DatasetId("raw"),)),
             Job(jobid=JobId("clean"), inputs=(Input(datasetid=DatasetId("raw")),), outputs=(DatasetId("tidy"),)),
@@ -152,7 +152,7 @@ def test_check_reports_a_missing_root_of_ready_chunks(flow: Flow, code: Registry
 
 def test_an_external_dataset_needs_no_root(flow: Flow) -> None:
     external = Dataset(datasetid=DatasetId("weather"))
-    registry = Registry(datasets=(Definition(dataset=external, connection=Connection()),), jobs=())
+    registry = Registry(datasets=(Definition(dataset=external, connection=TableAddress()),), jobs=())
     assert json.dumps(import_declared(flow.ledger, registry).new) == '["dataset weather"]'
     assert find_drift(flow.ledger, registry).findings == ()
 

@@ -46,7 +46,7 @@ def test_the_documented_commands_make_a_partition_and_queue_another(project: Pro
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert project.flow.status("raw_flights/2013-01-15") == "READY"
-    assert [one for one, _ in project.materializations("raw_flights")] == ["2013-01-15"]
+    assert [dataid for dataid, _ in project.materializations("raw_flights")] == ["2013-01-15"]
     (queued,) = project.instance.get_runs(dg.RunsFilter(job_name="clean_flights"))
     assert queued.tags["dagster/partition"] == "2013-01-15"
     assert queued.status == dg.DagsterRunStatus.QUEUED

@@ -34,9 +34,9 @@ def test_a_day_of_the_reference_pipeline_has_the_totals_of_its_source(project: P
     assert manifest is not None
     stats = {row["carrier"]: row for row in parquet.read(spark, [manifest]).collect()}
     assert {name: row["flights"] for name, row in stats.items()} == {
-        name: sum(one["carrier"] == name for one in source) for name in {one["carrier"] for one in source}
+        name: sum(row["carrier"] == name for row in source) for name in {row["carrier"] for row in source}
     }
-    assert sum(row["cancelled"] for row in stats.values()) == sum(one["dep_time"] == "NA" for one in source) > 400
+    assert sum(row["cancelled"] for row in stats.values()) == sum(flight["dep_time"] == "NA" for flight in source) > 400
     assert sum(cast(int, row["in_rough_weather"]) for row in stats.values()) > 400
 
 
@@ -50,7 +50,7 @@ def given_flights(flow: Pipeline, **changes: str) -> None:
     """The first flights of the day; one of them is changed."""
     header, days = days_of("flights")
     first, *rest = [dict(zip(header, row, strict=True)) for row in days[DAY][:5]]
-    rows = [tuple(one[name] for name in header) for one in (first | changes, *rest)]
+    rows = [tuple(row[name] for name in header) for row in (first | changes, *rest)]
     flow.given(f"raw_flights/{DAY}", rows, ", ".join(f"{name} string" for name in header))
 
 

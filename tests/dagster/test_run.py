@@ -104,8 +104,8 @@ def test_of_many_chunks_the_failed_ones_are_known_alone_and_what_succeeded_stays
     assert done.said.startswith("2 of 6 chunks of raw were not made: ")
     assert "a word where a number should be" in done.said
     shown = project.shown("raw", days)
-    assert {one for one, word in shown.items() if word == "failed"} == bad
-    assert {one for one, word in shown.items() if word == "materialized"} == set(days) - bad
+    assert {dataid for dataid, word in shown.items() if word == "failed"} == bad
+    assert {dataid for dataid, word in shown.items() if word == "materialized"} == set(days) - bad
     assert project.flow.status(f"raw/{day(2)}") == "FAILED"
     # The repaired ones run again; the others are older than this request, too, and it names only the two.
     bad.clear()
@@ -120,7 +120,7 @@ def test_every_version_gives_exactly_one_materialization(project: Project) -> No
     project.launch_as_sensor("clean", [day(1), day(3), day(5)])
 
     for name in ("raw", "clean"):
-        assert sorted(one for one, _ in project.materializations(name)) == [day(number) for number in range(1, 6)]
+        assert sorted(dataid for dataid, _ in project.materializations(name)) == [day(number) for number in range(1, 6)]
 
 
 def test_a_request_that_is_satisfied_shows_how_its_version_was_made(project: Project) -> None:
@@ -142,7 +142,7 @@ def test_a_sensor_that_finds_a_chunk_ready_says_nothing_twice(project: Project) 
 
     assert project.launch_as_sensor("raw", [day(1), day(2)]).success
 
-    assert sorted(one for one, _ in project.materializations("raw")) == [day(1), day(2)]
+    assert sorted(dataid for dataid, _ in project.materializations("raw")) == [day(1), day(2)]
     assert project.shown("raw", [day(2)]) == {day(2): "materialized"}
 
 
@@ -165,7 +165,7 @@ def test_a_run_of_the_sensor_takes_along_what_becomes_runnable_meanwhile(project
 
     assert project.launch_as_sensor("clean", [day(2)]).success
 
-    assert sorted(one for one, _ in project.materializations("clean")) == [day(1), day(2), day(3)]
+    assert sorted(dataid for dataid, _ in project.materializations("clean")) == [day(1), day(2), day(3)]
 
 
 def test_chunks_that_a_sensor_names_show_as_failed_when_they_fail(project: Project) -> None:
@@ -192,8 +192,8 @@ def test_materializing_a_ready_chunk_again_makes_a_new_version_and_its_consumers
         made_from = chunks.current_manifest(statement, key(f"clean/{day(1)}"))
         events = chunks.history(statement, key(f"raw/{day(1)}"))
     assert made_from is not None
-    assert [one.version for one in made_from.inputs] == [1], "clean says from which version it was made"
-    asked = [one for one in events if one.new_status == "RESUBMIT"]
+    assert [source.version for source in made_from.inputs] == [1], "clean says from which version it was made"
+    asked = [event for event in events if event.new_status == "RESUBMIT"]
     assert len(asked) == 1
     assert "dagster run" in (asked[0].actor or ""), "the history names who asked for it"
 
@@ -498,7 +498,7 @@ def test_sql_reads_tracked_datasets_and_knows_its_chunk(project: Project) -> Non
 
     assert project.launch_range("summary", day(1), day(2)).success
 
-    assert sorted(one for one, _ in project.materializations("summary")) == [day(1), day(2)]
+    assert sorted(dataid for dataid, _ in project.materializations("summary")) == [day(1), day(2)]
 
 
 def test_an_unchanged_script_makes_its_chunks_and_its_exit_code_is_recorded(project: Project) -> None:
@@ -599,7 +599,7 @@ def test_a_plain_asset_of_dagster_reads_chunks_through_the_same_io_manager(proje
 
     definitions = project.build(source(), assets=[plain])
     project.launch_range("raw", day(1), day(2))
-    raw = next(one for one in definitions.assets or () if isinstance(one, dg.AssetsDefinition))
+    raw = next(asset for asset in definitions.assets or () if isinstance(asset, dg.AssetsDefinition))
 
     def read(dataid: str) -> dg.ExecuteInProcessResult:
         return dg.materialize(

@@ -103,12 +103,14 @@ def test_what_can_run_of_all_jobs_starts_in_few_runs_resubmitted_first(project: 
 
     done = tick(project)
 
-    started = {one.job_name: one.run_config for one in done.run_requests or ()}
+    started = {request.job_name: request.run_config for request in done.run_requests or ()}
     assert started == {
         "raw": {"ops": {"make_raw": {"config": {"dataids": [day(4), day(2), day(3)]}}}},
         "tidy": {"ops": {"make_tidy": {"config": {"dataids": [day(1)]}}}},
     }
-    assert all(one.run_key is None for one in done.run_requests or ()), "a key would dedupe a later RESUBMIT away"
+    assert all(request.run_key is None for request in done.run_requests or ()), (
+        "a key would dedupe a later RESUBMIT away"
+    )
 
 
 def test_what_a_queued_run_has_is_not_started_again(project: Project) -> None:
@@ -134,7 +136,7 @@ def test_a_job_has_at_most_so_many_runs_with_so_many_chunks(project: Project) ->
 
     requests = tick(project, readiness_sensor(graph_of(project), chunks_per_run=3, runs_per_job=2)).run_requests
 
-    assert [len(dataids_in(one.run_config)) for one in requests or ()] == [3, 3]
+    assert [len(dataids_in(request.run_config)) for request in requests or ()] == [3, 3]
 
 
 def test_a_paused_or_full_job_starts_nothing_and_the_tick_says_why(project: Project) -> None:
@@ -194,8 +196,10 @@ def test_a_tick_over_a_hundred_thousand_chunks_takes_a_few_statements(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = ranges(0, 9_999, 1)
-    sources = [dataset(f"source{one}", partitions=numbers)(nothing) for one in range(5)]
-    targets = [dataset(f"target{one}", partitions=numbers, inputs={"raw": sources[one]})(consume) for one in range(5)]
+    sources = [dataset(f"source{number}", partitions=numbers)(nothing) for number in range(5)]
+    targets = [
+        dataset(f"target{number}", partitions=numbers, inputs={"raw": sources[number]})(consume) for number in range(5)
+    ]
 
     definitions = project.build(*sources, *targets)
     definitions.get_repository_def().load_all_definitions()
@@ -204,7 +208,7 @@ def test_a_tick_over_a_hundred_thousand_chunks_takes_a_few_statements(
     statements = count_statements(monkeypatch)
     requests = tick(project, readiness_sensor(graph_of(project), chunks_per_run=2000, runs_per_job=1)).run_requests
 
-    assert sum(len(dataids_in(one.run_config)) for one in requests or ()) == 10_000
+    assert sum(len(dataids_in(request.run_config)) for request in requests or ()) == 10_000
     assert 0 < statements.total() < 50, statements
 
 
@@ -222,9 +226,9 @@ def test_ready_chunks_that_dagster_does_not_know_are_reported_to_it_once(project
     first = heal(project)
     second = heal(project, first.cursor)
 
-    assert [one for one, _ in project.materializations("raw")] == [day(2), day(1)]
+    assert [dataid for dataid, _ in project.materializations("raw")] == [day(2), day(1)]
     assert all("| SAFE | yes |" in str(told["answers"]) for _, told in project.materializations("raw"))
-    assert [one for one, _ in project.materializations("landing")] == [day(3)]
+    assert [dataid for dataid, _ in project.materializations("landing")] == [day(3)]
     assert "reported to Dagster: 3" in (first.skip_message or "")
     assert "reported to Dagster: 0" in (second.skip_message or "")
     project.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s", day(1))
@@ -389,7 +393,7 @@ def test_a_run_that_stays_silent_is_over_and_what_it_held_runs_again(
     assert [looks.after(seconds) for seconds in (0, 15, 15, 15)] == [0, 0, 0, 0]
     assert looks.after(15) == 2
 
-    assert {status_of(project, one) for one in (begun, never_begun)} == {dg.DagsterRunStatus.FAILURE}
+    assert {status_of(project, run) for run in (begun, never_begun)} == {dg.DagsterRunStatus.FAILURE}
     assert "dead runs: 1" in (heal(project).skip_message or "")
     assert project.flow.status(f"raw/{day(1)}") == "RESUBMIT"
     (anew,) = tick(project).run_requests or ()
@@ -429,7 +433,7 @@ def test_who_is_young_or_does_other_things_or_is_of_another_location_may_be_sile
     looks = Looks(project, monkeypatch)
 
     assert [looks.after(15) for _ in range(8)] == [0] * 8
-    assert {status_of(project, one) for one in quiet} == {dg.DagsterRunStatus.STARTED}
+    assert {status_of(project, run) for run in quiet} == {dg.DagsterRunStatus.STARTED}
 
 
 def test_a_run_whose_chunks_are_made_may_be_silent_while_checks_of_dagster_work(
@@ -452,7 +456,7 @@ def test_a_run_whose_chunks_are_made_may_be_silent_while_checks_of_dagster_work(
     looks = Looks(project, monkeypatch)
 
     assert sum(looks.after(15) for _ in range(8)) == 1
-    assert [status_of(project, one) for one in (made, silent)] == [
+    assert [status_of(project, run) for run in (made, silent)] == [
         dg.DagsterRunStatus.STARTED,
         dg.DagsterRunStatus.FAILURE,
     ]
@@ -531,7 +535,7 @@ def test_a_day_is_planned_when_it_is_over_in_the_time_zone_of_its_dataset(projec
     before = yesterdays()
     first = (datetime.now(UTC) - timedelta(days=7)).strftime("%Y-%m-%d")
     project.build(
-        *(dataset(one, partitions=daily(first), planned=True, timezone=zones[one].key)(nothing) for one in zones)
+        *(dataset(name, partitions=daily(first), planned=True, timezone=zones[name].key)(nothing) for name in zones)
     )
 
     tick(project, planning_sensor(graph_of(project)))

@@ -521,7 +521,8 @@ def test_manifests_for_outputs_that_were_not_claimed_are_refused(flow: Flow, giv
     flow.plan(load, ["1"])
     taken = claim(flow.ledger, "load", "1")
     with refused(flow, InvalidManifest, "load/1 was claimed for bad, raw", "give one for each output"):
-        publish(flow.ledger, taken, {DatasetId(one): NewManifest(location=f"{flow.root}/{one}/x") for one in given_for})
+        manifests = {DatasetId(name): NewManifest(location=f"{flow.root}/{name}/x") for name in given_for}
+        publish(flow.ledger, taken, manifests)
 
 
 @pytest.mark.parametrize("place", ["elsewhere/claim-1", "raw2/claim-1", "raw", "ra/w"])

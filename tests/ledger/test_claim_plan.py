@@ -68,7 +68,7 @@ class Reads:
 class Seen:
     """The reads of a claim of one chunk, a claim of a hundred, and their publish; and of a hundred chunks by name."""
 
-    one: Reads
+    single: Reads
     hundred: Reads
     publication: Reads
     request: Reads
@@ -92,7 +92,7 @@ def growth(request: pytest.FixtureRequest, server: str, template: str) -> Iterat
 
 
 def test_a_claim_reads_the_large_tables_through_indexes_whatever_the_planner_knows(growth: Growth) -> None:
-    for reads in (growth.large.one, growth.large.hundred):
+    for reads in (growth.large.single, growth.large.hundred):
         assert not reads.from_end_to_end & _LARGE_TABLES
         assert "runnable_in_order" in reads.through
 
@@ -116,7 +116,7 @@ def test_a_publication_reads_a_fixed_number_of_blocks_for_each_chunk(growth: Gro
 
 
 def test_a_claim_reads_as_much_of_a_large_ledger_as_of_a_small_one(growth: Growth) -> None:
-    assert growth.large.one.blocks <= 1.5 * growth.small.one.blocks + _PASSED_OVER
+    assert growth.large.single.blocks <= 1.5 * growth.small.single.blocks + _PASSED_OVER
     assert growth.large.hundred.blocks <= 1.5 * growth.small.hundred.blocks
 
 
@@ -175,7 +175,7 @@ class _Session:
             claim_next(self.ledger, "clean", 100)
         first, second = self._see(), self._see()
         return Seen(
-            one=_of_both(first.one, second.one),
+            single=_of_both(first.single, second.single),
             hundred=_of_both(first.hundred, second.hundred),
             publication=_of_both(first.publication, second.publication),
             request=_of_both(first.request, second.request),
@@ -186,7 +186,7 @@ class _Session:
         taken: list[Claim] = []
         dataids = self._last(100)
         return Seen(
-            one=self._reads(lambda: taken.extend(claim_next(self.ledger, "clean"))),
+            single=self._reads(lambda: taken.extend(claim_next(self.ledger, "clean"))),
             hundred=self._reads(lambda: taken.extend(claim_next(self.ledger, "clean", 100))),
             publication=self._reads(lambda: _publish(self.ledger, taken)),
             request=self._reads(lambda: self._request(dataids)),

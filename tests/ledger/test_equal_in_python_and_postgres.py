@@ -42,7 +42,7 @@ def psql(database: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def one(psql: psycopg.Connection, statement: str, *values: object) -> Any:
+def value_of(psql: psycopg.Connection, statement: str, *values: object) -> Any:
     found = psql.execute(statement.encode(), values).fetchone()
     assert found is not None
     return found[0]
@@ -79,7 +79,7 @@ def test_every_arrow_typed_in_sql_is_taken_or_refused_as_the_table_says(psql: ps
             assert refused.value.sqlstate == "DF001"
             expected = old
         kept = "select status from dataflow.datastatus where datasetid = 'arrows' and dataid = %s"
-        assert one(psql, kept, f"{old}-{new}") == expected
+        assert value_of(psql, kept, f"{old}-{new}") == expected
 
 
 @pytest.mark.parametrize("held", Status)
@@ -94,7 +94,7 @@ def test_from_hold_a_chunk_goes_to_what_it_was_or_runs_again_or_is_skipped(
     for new in {Status.PENDING, Status.READY, Status.FAILED, Status.RUNNING} - {held}:
         with pytest.raises(psycopg.Error, match=f"cannot go from HOLD to {new}"):
             psql.execute("update dataflow.datastatus set status = %s where datasetid = 'holds'", (new,))
-    assert one(psql, "select status from dataflow.datastatus where datasetid = 'holds'") == "HOLD"
+    assert value_of(psql, "select status from dataflow.datastatus where datasetid = 'holds'") == "HOLD"
     psql.execute("delete from dataflow.datastatus where datasetid = 'holds'")
 
 
@@ -113,7 +113,7 @@ def test_no_setting_of_a_session_keeps_a_consumer_from_being_woken(flow: Flow, s
     flow.type(f"set {setting} = 'on'")
     flow.type("insert into dataflow.datastatus values ('raw', 'load', '1', 'OUT', 'RUNNING', now())")
     flow.type("update dataflow.datastatus set status = 'READY' where datasetid = 'raw'")
-    assert one(flow.psql, "select count(*) from dataflow.runnable where jobid = 'clean'") == 1
+    assert value_of(flow.psql, "select count(*) from dataflow.runnable where jobid = 'clean'") == 1
     flow.type(f"reset {setting}")
 
 
@@ -133,7 +133,7 @@ def test_both_say_which_outputs_are_free(flow: Flow) -> None:
 
 
 def test_both_have_the_same_lock_types(psql: psycopg.Connection) -> None:
-    source = one(psql, "select prosrc from pg_proc where proname = 'is_whole'")
+    source = value_of(psql, "select prosrc from pg_proc where proname = 'is_whole'")
     (rule,) = re.findall(r"p_locktype not in \((.*?)\)", source)
     assert set(re.findall(r"'(\w+)'", rule)) == set(Locktype)
 
@@ -163,11 +163,11 @@ def test_a_typed_row_that_breaks_an_invariant_is_refused_by_its_name(flow: Flow,
 @pytest.mark.parametrize("question", Question)
 def test_both_call_the_first_no_by_the_same_code(psql: psycopg.Connection, question: Question) -> None:
     problems = [{"question": later} for later in list(Question)[list(Question).index(question) :]]
-    assert one(psql, "select dataflow.code_of(%s)", Jsonb(problems)) == CODES[question]
+    assert value_of(psql, "select dataflow.code_of(%s)", Jsonb(problems)) == CODES[question]
 
 
 def test_five_yes_have_no_code(psql: psycopg.Connection) -> None:
-    assert one(psql, "select dataflow.code_of('[]')") is None
+    assert value_of(psql, "select dataflow.code_of('[]')") is None
     assert list(CODES.values()) == list(Code)
 
 
@@ -232,7 +232,7 @@ def test_both_order_dataids_alike(psql: psycopg.Connection, keys: list[str]) -> 
 @given(key=dataids())
 @settings(max_examples=150, deadline=None)
 def test_both_make_the_same_sort_key(psql: psycopg.Connection, key: str) -> None:
-    assert one(psql, "select dataflow.natural_key(%s)", key) == natural_key(key)[0]
+    assert value_of(psql, "select dataflow.natural_key(%s)", key) == natural_key(key)[0]
 
 
 # ---- partitions
@@ -243,13 +243,13 @@ def test_both_make_the_same_sort_key(psql: psycopg.Connection, key: str) -> None
 def test_both_say_which_dataids_a_dataset_has(psql: psycopg.Connection, data: st.DataObject) -> None:
     partitions: Partitions = data.draw(time_partitions() | range_partitions() | static_partitions())
     dataid = data.draw(near_dataids(partitions))
-    assert one(psql, "select dataflow.has_dataid(%s, %s)", Jsonb(partitions.to_json()), dataid) == partitions.has(
+    assert value_of(psql, "select dataflow.has_dataid(%s, %s)", Jsonb(partitions.to_json()), dataid) == partitions.has(
         dataid
     )
 
 
 def test_a_dataset_without_partitions_has_every_dataid(psql: psycopg.Connection) -> None:
-    assert one(psql, "select dataflow.has_dataid(null, 'anything')") is True
+    assert value_of(psql, "select dataflow.has_dataid(null, 'anything')") is True
 
 
 # ---- the chunks of a time
@@ -304,7 +304,7 @@ def test_registering_the_defaults_over_what_sql_registered_changes_nothing(
 
 @pytest.mark.parametrize("column", ["foreign_ready", "skipped_input"])
 def test_both_have_the_same_choices_for_a_dataset(psql: psycopg.Connection, column: str) -> None:
-    text = one(
+    text = value_of(
         psql, "select pg_get_constraintdef(oid) from pg_constraint where conname = %s", f"dataset_{column}_check"
     )
     typed = get_type_hints(Dataset)[column]

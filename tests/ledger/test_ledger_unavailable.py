@@ -327,7 +327,7 @@ def test_a_publish_of_two_outputs_whose_answer_was_lost_is_complete(
             publish(remote.ledger, taken, manifests)
         assert fired
     assert publish(remote.ledger, taken, manifests).version == 1
-    assert {flow.chunk(f"{one}/1").version for one in ("raw", "bad")} == {1}
+    assert {flow.chunk(f"{output}/1").version for output in ("raw", "bad")} == {1}
 
 
 def test_a_claim_whose_answer_was_lost_ends_with_its_lease(

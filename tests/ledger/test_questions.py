@@ -382,7 +382,7 @@ def test_a_pointer_to_another_chunks_manifest_is_wrong_data(flow: Flow, other: s
 
 
 def test_a_schema_other_than_the_declared_one_is_wrong_data(flow: Flow) -> None:
-    old, new = (replace(flow.dataset("raw"), schema_hash=one) for one in ("old-hash", "new-hash"))
+    old, new = (replace(flow.dataset("raw"), schema_hash=schema_hash) for schema_hash in ("old-hash", "new-hash"))
     load, _ = flow.register("load: -> raw", "clean: raw -> tidy", raw=old)
     flow.plan(load, ["1"])
     taken = claim(flow.ledger, "load", "1")

@@ -349,7 +349,7 @@ def test_installers_of_several_databases_make_the_roles_of_a_new_server_once(new
         applied = [future.result(PATIENCE_SECONDS) for future in [threads.submit(installer, url) for url in urls]]
     assert applied == [NAMES] * 4
     reports = [verify(url) for url in urls]
-    assert all(one.ok and one.missing_roles == () for one in reports)
+    assert all(report.ok and report.missing_roles == () for report in reports)
     assert catalog(urls[0]) == catalog(urls[1]) == catalog(urls[2]) == catalog(urls[3])
 
 
@@ -433,14 +433,14 @@ def test_every_table_is_in_the_tests_of_the_roles(tables: list[str]) -> None:
 
 def test_a_stranger_sees_nothing(logins: dict[str, str], tables: list[str]) -> None:
     with psycopg.connect(logins["stranger"], autocommit=True) as connection:
-        allowed = [one for one in tables if not refused(connection, f"select from dataflow.{one}")]
+        allowed = [table for table in tables if not refused(connection, f"select from dataflow.{table}")]
     assert allowed == []
 
 
 def test_a_reader_reads_everything_and_writes_nothing(logins: dict[str, str], tables: list[str]) -> None:
     with psycopg.connect(logins["reader"], autocommit=True) as connection:
-        assert [one for one in tables if refused(connection, f"select from dataflow.{one}")] == []
-        allowed = [one for table in tables for one in writes(table) if not refused(connection, one)]
+        assert [table for table in tables if refused(connection, f"select from dataflow.{table}")] == []
+        allowed = [statement for table in tables for statement in writes(table) if not refused(connection, statement)]
         assert allowed == []
         assert refused(connection, "select nextval('dataflow.claim_id')")
 
@@ -519,8 +519,8 @@ def flow_as(roles_database: str, logins: dict[str, str], tmp_path: Path) -> Iter
     try:
         yield as_role
     finally:
-        for one in opened:
-            one.close()
+        for ledger in opened:
+            ledger.close()
 
 
 def connection_names(psql: psycopg.Connection) -> list[str]:
@@ -622,7 +622,7 @@ RIGHTS = """
 @pytest.mark.parametrize(("less", "more"), [("reader", "operator"), ("operator", "admin")])
 def test_who_has_more_to_say_may_do_all_that_the_others_may(roles_database: str, less: str, more: str) -> None:
     with psycopg.connect(roles_database) as connection:
-        rights = [set(connection.execute(RIGHTS, {"role": f"dataflow_{one}"}).fetchall()) for one in (less, more)]
+        rights = [set(connection.execute(RIGHTS, {"role": f"dataflow_{role}"}).fetchall()) for role in (less, more)]
     assert rights[0] - rights[1] == set()
     assert rights[1] - rights[0]
 
@@ -647,8 +647,8 @@ NOBODYS = ("migration", "status_transition")
 @pytest.mark.parametrize("role", ["operator", "admin"])
 def test_nobody_changes_what_is_append_only_nor_the_schemas_own_tables(logins: dict[str, str], role: str) -> None:
     with psycopg.connect(logins[role], autocommit=True) as connection:
-        changes = [one for table in APPEND_ONLY for one in writes(table)[1:]]
-        changes += [one for table in NOBODYS for one in writes(table)]
+        changes = [statement for table in APPEND_ONLY for statement in writes(table)[1:]]
+        changes += [statement for table in NOBODYS for statement in writes(table)]
         changes += [
             "insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, login) values ('', '', '', '', '')",
             "insert into dataflow.registry_event (relation, name, login) values ('', '', '')",
@@ -656,12 +656,14 @@ def test_nobody_changes_what_is_append_only_nor_the_schemas_own_tables(logins: d
         changes += [f"truncate dataflow.{table}" for table in COLUMN]
         changes += ["alter table dataflow.datastatus disable trigger after_update", "drop table dataflow.verdict"]
         changes += ["set session_replication_role = replica"]
-        assert [one for one in changes if not refused(connection, one)] == []
+        assert [statement for statement in changes if not refused(connection, statement)] == []
 
 
 def test_an_operator_does_not_change_the_registry(logins: dict[str, str], flow_as: Callable[[str], Flow]) -> None:
     with psycopg.connect(logins["operator"], autocommit=True) as connection:
-        assert [one for table in REGISTRY for one in writes(table) if not refused(connection, one)] == []
+        assert [
+            statement for table in REGISTRY for statement in writes(table) if not refused(connection, statement)
+        ] == []
     with pytest.raises(OpenDataFlowError, match="permission denied"):
         flow_as("operator").register("more: -> else")
 

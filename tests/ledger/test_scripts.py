@@ -59,7 +59,7 @@ def seen_by(shop: Shop, script: str = "env -0 > environment") -> dict[str, str]:
     path = shop.folder / "environment"
     report = shop.run(shop.script(script.replace("environment", str(path))))
     assert report.exit_code == 0, shop.outcomes
-    return dict(one.split("=", 1) for one in path.read_bytes().decode().split("\0") if one)
+    return dict(item.split("=", 1) for item in path.read_bytes().decode().split("\0") if item)
 
 
 # ---- what a script is given
@@ -130,7 +130,9 @@ def test_hostile_names_values_and_passwords_arrive_exactly_and_reach_no_shell_an
         "update dataflow.dataset set hostname=%s, encryptedpass=%s", HOSTILE, encrypt(PASSPHRASE, password, name)
     )
     seen = seen_by(shop, "env -0 > environment; echo said; exit 0")
-    prefix = "raw_" + "".join(one if one.isascii() and (one.isalnum() or one == "_") else "_" for one in HOSTILE)
+    prefix = "raw_" + "".join(
+        character if character.isascii() and (character.isalnum() or character == "_") else "_" for character in HOSTILE
+    )
     assert seen["dataid"] == f"../../{HOSTILE}"
     assert seen["note"] == f"{HOSTILE}\nline"
     assert seen[f"{prefix}_datasetid"] == name
@@ -234,7 +236,7 @@ def test_each_attempt_has_a_file_of_its_own(shop: Shop) -> None:
     script = shop.script("echo attempt; exit 1")
     for _ in range(2):
         shop.run_chunk(script, "1")
-    first, second = (one.log for one in shop.outcomes)
+    first, second = (outcome.log for outcome in shop.outcomes)
     assert first != second
     assert first is not None
     assert first.exists()
@@ -306,9 +308,9 @@ def peak_kilobytes(pid: int) -> int:
 def test_exit_code_0_publishes_and_consumers_run_on_it(shop: Shop) -> None:
     shop.register("load: -> raw", "clean: raw -> tidy", dataids="9 10")
     assert shop.run(shop.script("true"), everything=True).finished == 2
-    assert [one.claim.dataid for one in shop.outcomes] == ["9", "10"]
+    assert [outcome.claim.dataid for outcome in shop.outcomes] == ["9", "10"]
     assert shop.run(shop.script("true", "clean.sh"), everything=True).finished == 2
-    assert {shop.flow.status(f"tidy/{one}") for one in ("9", "10")} == {"READY"}
+    assert {shop.flow.status(f"tidy/{dataid}") for dataid in ("9", "10")} == {"READY"}
     assert shop.flow.chunk("raw/9").version == 1
     assert shop.flow.in_rows() == []
 
@@ -466,7 +468,7 @@ def test_an_operator_who_may_not_change_the_registry_runs_scripts(shop: Shop) ->
             assert run_next(ledger, shop.order(shop.script("test $dataid = 1")), everything=True).finished == 1
     finally:
         shop.flow.type("drop role night_shift")
-    assert [shop.flow.status(f"raw/{one}") for one in "12"] == ["READY", "FAILED"]
+    assert [shop.flow.status(f"raw/{dataid}") for dataid in "12"] == ["READY", "FAILED"]
 
 
 # ---- a DataSet that has a place
@@ -559,7 +561,7 @@ def test_a_forced_chunk_runs_unasked_and_the_history_says_so(shop: Shop) -> None
     assert (report.exit_code, bytes(shop.shown)) == (0, b"test-1\n")
     with shop.flow.ledger.statement() as statement:
         history = chunks.history(statement, key("tidy/test-1"))
-    assert [one.new_status for one in history] == ["RUNNING", "READY"]
+    assert [event.new_status for event in history] == ["RUNNING", "READY"]
     assert history[0].reason == "forced by test"
 
 
@@ -572,7 +574,7 @@ def test_all_goes_past_a_failed_chunk_and_ends_as_a_failure(shop: Shop) -> None:
     shop.register("load: -> raw", dataids="1 2 3")
     report = shop.run(shop.script("test $dataid != 2"), everything=True)
     assert (report.finished, report.failed, report.exit_code) == (2, 1, ScriptFailed.exit_code)
-    assert [shop.flow.status(f"raw/{one}") for one in "123"] == ["READY", "FAILED", "READY"]
+    assert [shop.flow.status(f"raw/{dataid}") for dataid in "123"] == ["READY", "FAILED", "READY"]
     ended = shop.flow.psql.execute("select outcome from dataflow.job_run").fetchall()
     assert ended == [("FAILED",)]
 
@@ -586,7 +588,7 @@ def test_parallel_runs_so_many_at_a_time(shop: Shop) -> None:
     )
     report = shop.run(script, everything=True, parallel=3)
     assert (report.finished, report.exit_code) == (6, 0)
-    assert {shop.flow.status(f"raw/{one}") for one in "123456"} == {"READY"}
+    assert {shop.flow.status(f"raw/{dataid}") for dataid in "123456"} == {"READY"}
 
 
 def test_a_chunk_by_name_is_an_act_of_a_person_who_resubmits_what_is_over(shop: Shop) -> None:
@@ -597,7 +599,7 @@ def test_a_chunk_by_name_is_an_act_of_a_person_who_resubmits_what_is_over(shop: 
     assert (shop.flow.chunk("raw/2").version, shop.flow.status("raw/1")) == (2, "PENDING")
     with shop.flow.ledger.statement() as statement:
         history = chunks.history(statement, key("raw/2"))
-    asked = [one.reason for one in history if one.new_status == "RESUBMIT" and one.actor == "test"]
+    asked = [event.reason for event in history if event.new_status == "RESUBMIT" and event.actor == "test"]
     assert asked == ["odf run --dataid", "odf run --dataid"]
 
 

@@ -45,8 +45,8 @@ DATAIDS: Final = ("1", "2", "10")
 #: What a chunk of `daily` needs of `raw`: two of them share a chunk, and one needs nothing.
 WINDOW: Final = {"1": ("1", "2"), "2": ("2", "10"), "10": ()}
 JOBS: Final[Mapping[str, Job]] = {
-    one.jobid: one
-    for one in (
+    declared.jobid: declared
+    for declared in (
         job("load: -> raw"),
         job("clean: raw -> tidy"),
         job("total: tidy -> sums"),
@@ -60,7 +60,9 @@ JOBS: Final[Mapping[str, Job]] = {
 #: `codes` has no producing Job; a SKIPPED chunk of `tidy` lets its consumers pass.
 DATASETS: Final = ("books", "codes", "day", "joined", "left", "paper", "raw", "right", "sums", "tidy")
 PASSES: Final = "tidy"
-PRODUCER: Final[Mapping[str, str]] = {datasetid: one.jobid for one in JOBS.values() for datasetid in one.outputs}
+PRODUCER: Final[Mapping[str, str]] = {
+    datasetid: declared.jobid for declared in JOBS.values() for datasetid in declared.outputs
+}
 MAX_ATTEMPTS: Final = 3
 #: What a person may make of a chunk on hold, beside what it was.
 GIVEN_UP: Final = ("RESUBMIT", "SKIPPED")
@@ -109,14 +111,14 @@ class Model:
 
     def needs(self, jobid: str, dataid: str) -> list[Chunk]:
         found: list[Chunk] = []
-        for one in JOBS[jobid].inputs:
-            match one.mapping.kind:
+        for source in JOBS[jobid].inputs:
+            match source.mapping.kind:
                 case "equal":
-                    found.append((one.datasetid, dataid))
+                    found.append((source.datasetid, dataid))
                 case "listed":
-                    found += [(one.datasetid, each) for each in WINDOW[dataid] if dataid in self.listed]
+                    found += [(source.datasetid, each) for each in WINDOW[dataid] if dataid in self.listed]
                 case _:
-                    found += [(one.datasetid, each) for each in self.dataids(one.datasetid)]
+                    found += [(source.datasetid, each) for each in self.dataids(source.datasetid)]
         return found
 
     def dataids(self, datasetid: str) -> list[str]:
@@ -126,7 +128,7 @@ class Model:
         return {row: out for row, out in self.outs.items() if (row[0], row[2]) == chunk}
 
     def outputs(self, jobid: str, dataid: str) -> list[RowKey]:
-        return [(one, jobid, dataid) for one in sorted(JOBS[jobid].outputs)]
+        return [(output, jobid, dataid) for output in sorted(JOBS[jobid].outputs)]
 
     def version(self, chunk: Chunk) -> int | None:
         found = [out.version for out in self.rows(chunk).values() if out.status != "SKIPPED" and out.version]
@@ -139,16 +141,16 @@ class Model:
         return bool(words) and words <= ({"READY", "SKIPPED"} if chunk[0] == PASSES else {"READY"})
 
     def is_free(self, jobid: str, dataid: str) -> bool:
-        return all(out.status in FREE for one in JOBS[jobid].outputs for out in self.rows((one, dataid)).values())
+        return all(out.status in FREE for output in JOBS[jobid].outputs for out in self.rows((output, dataid)).values())
 
     def has_inputs(self, jobid: str, dataid: str) -> bool:
         """Is it known which ones, and are all READY?"""
         known = (
-            dataid in self.listed if one.mapping.kind == "listed" else bool(self.dataids(one.datasetid))
-            for one in JOBS[jobid].inputs
-            if one.mapping.kind != "equal"
+            dataid in self.listed if source.mapping.kind == "listed" else bool(self.dataids(source.datasetid))
+            for source in JOBS[jobid].inputs
+            if source.mapping.kind != "equal"
         )
-        return all(known) and all(self.is_ready(one) for one in self.needs(jobid, dataid))
+        return all(known) and all(self.is_ready(chunk) for chunk in self.needs(jobid, dataid))
 
     def current(self, chunk: Chunk) -> set[int]:
         return {out.version for out in self.rows(chunk).values() if out.version}
@@ -161,7 +163,7 @@ class Model:
         others = [(chunk[0], each) for each in self.dataids(chunk[0]) if each != chunk[1]]
         contents = {self.versions[other][each - 1].content for other in others for each in self.current(other)}
         return mine.content in contents - {None} or any(
-            self.is_replaced(one, used) for one, used in mine.made_from.items()
+            self.is_replaced(chunk, used) for chunk, used in mine.made_from.items()
         )
 
     def is_replaced(self, chunk: Chunk, used: int | None) -> bool:
@@ -170,21 +172,22 @@ class Model:
         return bool(said) and not any(out.version == used or (out.status == "SKIPPED" and used is None) for out in said)
 
     def is_locked(self, jobid: str, dataid: str) -> bool:
-        kinds: dict[str, str] = {one.datasetid: one.mapping.kind for one in JOBS[jobid].inputs}
+        kinds: dict[str, str] = {source.datasetid: source.mapping.kind for source in JOBS[jobid].inputs}
         reading = (
             (kinds[name] == "equal" or mine.claim_id is None)
             for name, each in self.needs(jobid, dataid)
             if (mine := self.ins.get((name, jobid, each)))
         )
         read_in_place = (
-            row[0] in JOBS[jobid].outputs and row[2] == dataid and one.version is None for row, one in self.ins.items()
+            row[0] in JOBS[jobid].outputs and row[2] == dataid and held.version is None
+            for row, held in self.ins.items()
         )
         return not self.is_free(jobid, dataid) or any(reading) or any(read_in_place)
 
     def code(self, jobid: str, dataid: str) -> Code | None:
         if not self.has_inputs(jobid, dataid) or self.must_wait(jobid, dataid):
             return Code.DATA_NOT_READY
-        if any(self.is_wrong(one) for one in self.needs(jobid, dataid)):
+        if any(self.is_wrong(chunk) for chunk in self.needs(jobid, dataid)):
             return Code.WRONG_DATA
         return Code.LOCKED if self.is_locked(jobid, dataid) else None
 
@@ -195,20 +198,20 @@ class Model:
         rows = [(row[2], out.status) for row, out in self.outs.items() if row[0] in JOBS[jobid].outputs]
         running = [each for each, status in rows if status == "RUNNING"]
         waiting = [each for each, status in rows if status not in ("READY", "SKIPPED")]
-        waiting += [each for one, each in self.runnable() if one == jobid]
+        waiting += [each for owner, each in self.runnable() if owner == jobid]
         turn = min(running or waiting, key=natural_key, default=dataid)
         return turn != dataid and (bool(running) or natural_key(turn) < natural_key(dataid))
 
     def runnable(self) -> dict[tuple[str, str], bool]:
         """The chunks that can run, and whether they were resubmitted."""
         found: dict[tuple[str, str], bool] = {}
-        for jobid, one in JOBS.items():
+        for jobid, declared in JOBS.items():
             for dataid in DATAIDS:
-                asked_for = any(each.mapping.kind == "equal" for each in one.inputs) or any(
+                asked_for = any(each.mapping.kind == "equal" for each in declared.inputs) or any(
                     row in self.outs for row in self.outputs(jobid, dataid)
                 )
                 if asked_for and self.is_free(jobid, dataid) and self.has_inputs(jobid, dataid):
-                    rows = [out for each in one.outputs for out in self.rows((each, dataid)).values()]
+                    rows = [out for each in declared.outputs for out in self.rows((each, dataid)).values()]
                     found[jobid, dataid] = any(out.status == "RESUBMIT" for out in rows)
         return found
 
@@ -268,9 +271,9 @@ class Model:
         """A Job ended on these chunks: its IN rows go, but for those that another claim of the Job has, too."""
         for (_, jobid, dataid), claim_id in left.items():
             read = {*self.needs(jobid, dataid), *self.pins.get(claim_id or 0, ())} if jobid in JOBS else ()
-            for one in read:
-                if not self.is_shared(jobid, dataid, one):
-                    self.ins.pop((one[0], jobid, one[1]), None)
+            for chunk in read:
+                if not self.is_shared(jobid, dataid, chunk):
+                    self.ins.pop((chunk[0], jobid, chunk[1]), None)
 
     def is_shared(self, jobid: str, dataid: str | None, chunk: Chunk) -> bool:
         return any(
@@ -279,7 +282,7 @@ class Model:
         )
 
     def take(self, taken: Claim) -> None:
-        pins = {one: self.version(one) for one in self.needs(taken.jobid, taken.dataid)}
+        pins = {chunk: self.version(chunk) for chunk in self.needs(taken.jobid, taken.dataid)}
         for row in self.outputs(taken.jobid, taken.dataid):
             self._take_over(row)
             out = self.outs.setdefault(row, Out(status="PENDING"))
@@ -293,7 +296,7 @@ class Model:
         for row in sorted(set(self.rows((mine[0], mine[2]))) - {mine}):
             other = self.outs.pop(row)
             own = self.outs.setdefault(mine, other)
-            own.version = max((one for one in (own.version, other.version) if one), default=None)
+            own.version = max((version for version in (own.version, other.version) if version), default=None)
 
     def held(self, taken: Claim) -> bool:
         rows = [self.outs.get(row) for row in self.outputs(taken.jobid, taken.dataid)]
@@ -374,21 +377,21 @@ class Walk(RuleBasedStateMachine):
     def claim_next(self, jobid: str, count: int) -> None:
         runnable = self.model.runnable()
         queue = sorted(
-            (each for one, each in runnable if one == jobid and self.model.code(jobid, each) is None),
+            (each for owner, each in runnable if owner == jobid and self.model.code(jobid, each) is None),
             key=lambda each: (not runnable[jobid, each], natural_key(each)),
         )
         taken = claim_next(self.ledger, jobid, count)
-        assert {one.dataid for one in taken} == set(queue[:count])
+        assert {claim.dataid for claim in taken} == set(queue[:count])
         self._take(taken)
 
     def _take(self, taken: list[Claim]) -> None:
         # All of a batch see the ledger as it was before it.
-        for one in taken:
-            self.model.take(one)
-            rows = [self.model.outs[row] for row in self.model.outputs(one.jobid, one.dataid)]
-            assert one.attempt == max(out.attempt for out in rows)
-            pinned = sorted((pin.datasetid, pin.dataid, pin.version) for pin in one.inputs)
-            assert pinned == sorted((*chunk, version) for chunk, version in self.model.pins[one.claim_id].items())
+        for mine in taken:
+            self.model.take(mine)
+            rows = [self.model.outs[row] for row in self.model.outputs(mine.jobid, mine.dataid)]
+            assert mine.attempt == max(out.attempt for out in rows)
+            pinned = sorted((pin.datasetid, pin.dataid, pin.version) for pin in mine.inputs)
+            assert pinned == sorted((*chunk, version) for chunk, version in self.model.pins[mine.claim_id].items())
         self.claims += taken
 
     @precondition(lambda self: self.claims)
@@ -404,7 +407,7 @@ class Walk(RuleBasedStateMachine):
     @rule(back=recent, content=st.sampled_from((None, None, "yesterday's file")))
     def publish(self, back: int, content: str | None) -> None:
         taken = self._claim(back)
-        made = {one: self._manifest(taken, one, content) for one in taken.outputs}
+        made = {output: self._manifest(taken, output, content) for output in taken.outputs}
         if self.model.held(taken):
             self.model.publish(taken, content)
         if (version := self.model.published.get(taken.claim_id)) is None:
@@ -447,20 +450,20 @@ class Walk(RuleBasedStateMachine):
     def _claim(self, back: int) -> Claim:
         return self.claims[-1 - back % len(self.claims)]
 
-    @rule(one=chunks)
-    def hold(self, one: Chunk | int) -> None:
-        self._take_out(self._chunk(one), "HOLD")
+    @rule(choice=chunks)
+    def hold(self, choice: Chunk | int) -> None:
+        self._take_out(self._chunk(choice), "HOLD")
 
-    @rule(one=chunks)
-    def skip(self, one: Chunk | int) -> None:
-        self._take_out(self._chunk(one), "SKIPPED")
+    @rule(choice=chunks)
+    def skip(self, choice: Chunk | int) -> None:
+        self._take_out(self._chunk(choice), "SKIPPED")
 
-    def _chunk(self, one: Chunk | int) -> Chunk:
-        if not isinstance(one, int):
-            return one
+    def _chunk(self, choice: Chunk | int) -> Chunk:
+        if not isinstance(choice, int):
+            return choice
         found = sorted((out.status != "RUNNING", row[0], row[2]) for row, out in self.model.outs.items())
         assume(found)
-        return found[one % len(found)][1:]
+        return found[choice % len(found)][1:]
 
     def _take_out(self, out: Chunk, word: str) -> None:
         act = hold if word == "HOLD" else skip
@@ -478,12 +481,12 @@ class Walk(RuleBasedStateMachine):
         self.model.set(dict.fromkeys(rows, word))
         assert act(self.ledger, [chunk], by="ada") == ([chunk] if changed else [])
 
-    @rule(one=st.tuples(st.sampled_from(DATASETS), dataids))
-    def unhold(self, one: Chunk) -> None:
+    @rule(choice=st.tuples(st.sampled_from(DATASETS), dataids))
+    def unhold(self, choice: Chunk) -> None:
         # Of those on hold, if there are any.
         held = sorted((row[0], row[2]) for row, out in self.model.outs.items() if out.status == "HOLD")
-        one = held[DATASETS.index(one[0]) % len(held)] if held else one
-        chunk, rows = _chunk_key(*one), self.model.rows(one)
+        target = held[DATASETS.index(choice[0]) % len(held)] if held else choice
+        chunk, rows = _chunk_key(*target), self.model.rows(target)
         if not rows:
             with pytest.raises(UnknownName):
                 unhold(self.ledger, [chunk], by="ada")
@@ -492,9 +495,9 @@ class Walk(RuleBasedStateMachine):
         self.model.set(given_back)
         assert unhold(self.ledger, [chunk], by="ada") == ([chunk] if given_back else [])
 
-    @rule(one=chunks, with_downstream=st.booleans())
-    def resubmit(self, one: Chunk | int, with_downstream: bool) -> None:
-        chunk = self._chunk(one)
+    @rule(choice=chunks, with_downstream=st.booleans())
+    def resubmit(self, choice: Chunk | int, with_downstream: bool) -> None:
+        chunk = self._chunk(choice)
         if not self.model.rows(chunk):
             with pytest.raises(UnknownName):
                 resubmit(self.ledger, [_chunk_key(*chunk)], by="ada")
@@ -522,8 +525,8 @@ class Walk(RuleBasedStateMachine):
         words = model.give_up(sorted(row for row, out in model.outs.items() if out.claim_id in model.expired))
         strays = [
             row
-            for row, one in model.ins.items()
-            if one.claim_id and not model.is_shared(row[1], None, (row[0], row[2]))
+            for row, held in model.ins.items()
+            if held.claim_id and not model.is_shared(row[1], None, (row[0], row[2]))
         ]
         healed = heal(self.ledger, rebuild=rebuild)
         assert healed.resubmitted == _keys(row for row, word in words.items() if word == "RESUBMIT")
@@ -562,7 +565,7 @@ class Walk(RuleBasedStateMachine):
         self._expire(self.claims)
 
     def _expire(self, claims: list[Claim]) -> None:
-        ids = [one.claim_id for one in claims]
+        ids = [claim.claim_id for claim in claims]
         self.model.expired |= set(ids)
         self._type(
             "update dataflow.datastatus set lease_until = now() - interval '1 s' "
@@ -572,9 +575,9 @@ class Walk(RuleBasedStateMachine):
 
     # What people and foreign clients type.
 
-    @rule(one=chunks, word=st.sampled_from(("RESUBMIT", "READY", "FAILED", "RUNNING", "OOPS", None)))
-    def type_a_status(self, one: Chunk | int, word: str | None) -> None:
-        datasetid, dataid = self._chunk(one)
+    @rule(choice=chunks, word=st.sampled_from(("RESUBMIT", "READY", "FAILED", "RUNNING", "OOPS", None)))
+    def type_a_status(self, choice: Chunk | int, word: str | None) -> None:
+        datasetid, dataid = self._chunk(choice)
         rows = list(self.model.rows((datasetid, dataid)))
         typed = "update dataflow.datastatus set status = %s where datasetid = %s and dataid = %s and locktype = 'OUT'"
         if self.model.may(rows, word):
@@ -584,9 +587,9 @@ class Walk(RuleBasedStateMachine):
             with pytest.raises(psycopg.Error, match="cannot go from"):
                 self._type(typed, word, datasetid, dataid)
 
-    @rule(one=chunks)
-    def type_a_delete(self, one: Chunk | int) -> None:
-        datasetid, dataid = self._chunk(one)
+    @rule(choice=chunks)
+    def type_a_delete(self, choice: Chunk | int) -> None:
+        datasetid, dataid = self._chunk(choice)
         rows = list(self.model.rows((datasetid, dataid)))
         assume(rows)
         self.model.delete(rows)
@@ -641,7 +644,7 @@ class Walk(RuleBasedStateMachine):
             jobid,
             dataid,
         )
-        self.model.ins = {row: one for row, one in self.model.ins.items() if row[1:] != (jobid, dataid)}
+        self.model.ins = {row: held for row, held in self.model.ins.items() if row[1:] != (jobid, dataid)}
         self._type(
             "delete from dataflow.datastatus where jobid = %s and dataid = %s and locktype = 'IN'", jobid, dataid
         )
@@ -697,12 +700,12 @@ def test_any_sequence_of_verbs_crashes_and_typed_sql_matches_the_model(url: str,
     quick = make_conninfo(url, options="-c synchronous_commit=off -c plan_cache_mode=force_generic_plan")
     datasets = [
         Dataset(
-            datasetid=DatasetId(one),
-            location=str(tmp_path / one),
+            datasetid=DatasetId(name),
+            location=str(tmp_path / name),
             foreign_ready="trusted",
-            skipped_input="passes" if one == PASSES else "waits",
+            skipped_input="passes" if name == PASSES else "waits",
         )
-        for one in DATASETS
+        for name in DATASETS
     ]
     with Ledger(quick) as ledger, psycopg.connect(quick, autocommit=True) as psql:
         register(ledger, datasets, list(JOBS.values()))

@@ -41,7 +41,7 @@ def test_a_partition_is_materialized_in_the_terminal_through_the_same_claim(serv
     assert done.returncode == 0, done.stdout + done.stderr
     made = served.project.flow.chunk(f"raw/{day}")
     assert (made.status, made.version) == ("READY", 1)
-    assert [told["version"] for one, told in served.project.materializations("raw") if one == day] == [1]
+    assert [told["version"] for dataid, told in served.project.materializations("raw") if dataid == day] == [1]
 
 
 def test_a_run_terminated_in_the_ui_ends_its_work_and_claims_before_the_lease(served: Server) -> None:

@@ -61,3 +61,24 @@ def test_every_statement_is_used() -> None:
     }
     # The name of a release is composed.
     assert {name for name in statements() if name not in constants and not name.startswith("release_")} == set()
+
+
+def test_two_classes_never_share_a_name() -> None:
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(name_of(path))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_a_variable_is_named_for_what_it_is() -> None:
+    root = PACKAGE.parent
+    nameless = [
+        f"{path.relative_to(root)}, line {node.lineno}"
+        for folder in ("opendataflow_dagster", "tests", "bench", "examples", "assets", "resources", "sensors")
+        for path in sorted((root / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.Name) and node.id == "one") or (isinstance(node, ast.arg) and node.arg == "one")
+    ]
+    assert nameless == []
