@@ -214,7 +214,8 @@ class Pipeline:
 
     def _stage(self, rows: DataFrame, key: ChunkKey, claim_id: ClaimId, schema: StructType | None) -> NewManifest:
         root = f"{self.root}/{key.datasetid}"
-        return validate(stage(rows, root=root, dataid=key.dataid, claim_id=claim_id, schema=schema))
+        written = stage(rows, root=root, datasetid=key.datasetid, dataid=key.dataid, claim_id=claim_id, schema=schema)
+        return validate(written)
 
     def _node(self, chunk: str) -> tuple[ChunkKey, DatasetNode]:
         key = _key(chunk)

@@ -30,7 +30,15 @@ def staged(
 ) -> NewManifest:
     """Staged under a new claim, and validated."""
     claim_id = ClaimId(next(claims))
-    written = stage(frame, root=str(root), dataid=DataId(dataid), claim_id=claim_id, checks=checks, schema=schema)
+    written = stage(
+        frame,
+        root=str(root),
+        datasetid=DatasetId("set"),
+        dataid=DataId(dataid),
+        claim_id=claim_id,
+        checks=checks,
+        schema=schema,
+    )
     return validate(written, previous_rows)
 
 

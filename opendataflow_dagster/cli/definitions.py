@@ -26,7 +26,7 @@ _file_argument = click.argument(
 @_file_argument
 @json_option
 def check(file: Path, json_wanted: bool) -> None:
-    """Compare the code with the ledger: drift, contradictions, missing root folders. Exits with 1 on any finding.
+    """Compare code and ledger: drift, contradictions, overlapping or missing roots. Exits with 1 on any finding.
 
     Loads the definitions in a separate process and registers nothing.
 

@@ -60,6 +60,7 @@ class SparkSource(ABC):
                 written = stage(
                     require_frame(self.compute(inputs, chunk), declaration.datasetid),
                     root=context.root,
+                    datasetid=declaration.datasetid,
                     dataid=claim.dataid,
                     claim_id=claim.claim_id,
                     checks=declaration.checks,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..ledger import definitions
 from ..ledger.database import Ledger
 from ..model.errors import InvalidDefinition, UnknownName
 from ..model.registry import Registry
@@ -19,6 +20,7 @@ class DriftProblem(StrEnum):
     NOT_REGISTERED = "NOT_REGISTERED"  # in the code, not in the ledger
     DIFFERS = "DIFFERS"  # in both, but different
     CONTRADICTS = "CONTRADICTS"  # a cycle, two producers, or an unknown DataSet
+    OVERLAPS = "OVERLAPS"  # its root is the root of another DataSet, or inside it
     NO_LOCATION = "NO_LOCATION"  # the DataSet has READY chunks, but its root does not exist
 
 
@@ -49,7 +51,12 @@ def find_drift(ledger: Ledger, declared: Registry) -> DriftReport:
         elif definition != in_ledger[name]:
             findings.append(_difference(DriftProblem.DIFFERS, name, _changed_keys(definition, in_ledger[name])))
     return DriftReport(
-        findings=(*findings, *_contradictions(ledger, declared), *_missing_roots(ledger, declared)),
+        findings=(
+            *findings,
+            *_contradictions(ledger, declared),
+            *_overlapping_roots(ledger, declared),
+            *_missing_roots(ledger, declared),
+        ),
         equal=sum(in_ledger.get(name) == definition for name, definition in in_code.items()),
         elsewhere=tuple(name for name in in_ledger if name not in in_code),
     )
@@ -82,6 +89,23 @@ def _contradictions(ledger: Ledger, declared: Registry) -> list[DriftFinding]:
         detail, _, step = str(error).rpartition("; ")
         return [DriftFinding(problem=DriftProblem.CONTRADICTS, name="definitions", detail=detail or step, step=step)]
     return []
+
+
+def _overlapping_roots(ledger: Ledger, declared: Registry) -> list[DriftFinding]:
+    """New ones are refused. A ledger of 0.1.0 may have some; its sweep leaves the other DataSet's files alone."""
+    names = {definition.dataset.datasetid for definition in declared.datasets}
+    with ledger.statement() as statement:
+        overlaps = definitions.overlapping_roots(statement)
+    return [
+        DriftFinding(
+            problem=DriftProblem.OVERLAPS,
+            name=f"dataset {datasetid}",
+            detail=problem,
+            step="give one of them another root, and resubmit its chunks",
+        )
+        for datasetid, other, problem in overlaps
+        if names & {datasetid, other}
+    ]
 
 
 def _missing_roots(ledger: Ledger, declared: Registry) -> list[DriftFinding]:

@@ -44,7 +44,7 @@ Found = TypeVar("Found")
 
 # SQLSTATEs that our functions raise.
 _FORBIDDEN_TRANSITION = "DF001"
-_CYCLE = "DF002"
+_INVALID_DEFINITION = "DF002"
 _STALE_ANSWERS = "DF003"
 
 # On a network that drops all packets, a connection ends after half a minute instead of holding up leases and heartbeats
@@ -267,7 +267,7 @@ class Ledger:
             return ForbiddenTransition(f"{said}{hint}")
         if error.sqlstate == _STALE_ANSWERS:
             return StaleAnswers(json.loads(error.diag.message_detail or "[]"))
-        if error.sqlstate == _CYCLE:
+        if error.sqlstate == _INVALID_DEFINITION:
             return InvalidDefinition(f"{said}{hint}")
         if isinstance(error, errors.UniqueViolation) and constraint == "one_producer_per_dataset":
             return InvalidDefinition(

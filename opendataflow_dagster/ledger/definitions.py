@@ -29,6 +29,14 @@ def read_registry(
     )
 
 
+def overlapping_roots(transaction: Transaction) -> list[tuple[DatasetId, DatasetId, str]]:
+    """Each with the other DataSet, and a sentence that names both."""
+    return [
+        (DatasetId(row["datasetid"]), DatasetId(row["other_datasetid"]), row["problem"])
+        for row in transaction.rows("overlapping_roots")
+    ]
+
+
 def put_connections(transaction: Transaction, definitions: Sequence[Definition]) -> int:
     """How many changed."""
     columns = {

@@ -35,6 +35,19 @@ def root_of(transaction: Transaction, datasetid: DatasetId) -> str:
     return str(dataset[0]["location"])
 
 
+def other_roots(transaction: Transaction, datasetid: DatasetId) -> frozenset[str]:
+    """The roots of other DataSets below the root of this one, relative to it: a ledger of 0.1.0 may have such."""
+    return frozenset(row["below"] for row in transaction.rows("other_roots", datasetid=datasetid))
+
+
+def folders_in_use(
+    transaction: Transaction, folders: Sequence[str], dropping: Sequence[ManifestId] = ()
+) -> dict[str, str]:
+    """Of these folders, those that some version needs: each with such a version. `dropping` counts as swept."""
+    rows = transaction.rows("folders_in_use", folders=list(folders), dropping=list(dropping))
+    return {row["folder"]: f"{row['datasetid']}/{row['dataid']} version {row['version']}" for row in rows}
+
+
 def expired_versions(transaction: Transaction, datasetid: DatasetId, retention: Retention) -> list[Manifest]:
     """The versions that retention does not keep."""
     return [rows.manifest(row) for row in transaction.rows("versions_to_drop", **_parameters(datasetid, retention))]

@@ -1,4 +1,4 @@
-"""stage: write the rows of a chunk once, into the claim's own folder, and measure them in the same pass."""
+"""stage: write the rows of a chunk once, into the output's own folder, and measure them in the same pass."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..model.check import Check, refuse_repeated
 from ..model.errors import InvalidInput
-from ..model.ids import ClaimId, DataId
+from ..model.ids import ClaimId, DataId, DatasetId
 from ..model.manifest import Written
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ def stage(
     frame: DataFrame,
     *,
     root: str,
+    datasetid: DatasetId,
     dataid: DataId,
     claim_id: ClaimId,
     checks: Sequence[Check] = (),
@@ -32,4 +33,4 @@ def stage(
 
     chunk = f"chunk {dataid} (claim {claim_id})"
     refuse_repeated(checks, chunk)
-    return parquet.write(frame, folder_of(root, dataid, claim_id), chunk=chunk, checks=checks, schema=schema)
+    return parquet.write(frame, folder_of(root, datasetid, dataid, claim_id), chunk=chunk, checks=checks, schema=schema)

@@ -75,13 +75,13 @@ class Provision:
             )
 
     def places(self, claim: Claim) -> dict[DatasetId, str]:
-        """The folder to write each output that has a root; it belongs to this claim alone."""
+        """The folder to write each output that has a root; it belongs to this output of this claim alone."""
         rooted = {output: root for output in claim.outputs if (root := self.roots.get(output)) is not None}
         if not rooted:
             return {}
         from ..warehouse.location import folder_of  # slow to import, and most scripts do not need it
 
-        return {output: folder_of(root, claim.dataid, claim.claim_id) for output, root in rooted.items()}
+        return {output: folder_of(root, output, claim.dataid, claim.claim_id) for output, root in rooted.items()}
 
     def _of_chunk(self, claim: Claim) -> dict[str, str]:
         inputs = {version.datasetid: version.location for version in claim.manifests if version.dataid == claim.dataid}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -58,6 +59,15 @@ def gone(location: str, files: Iterable[File]) -> str | None:
         if problem := _problem(location, file, size):
             return problem
     return None
+
+
+def leads_out(location: str, root: str) -> bool:
+    """Whether a symlink below the root leads out of it. Only local file systems have symlinks."""
+    path, top = (re.sub("^file:/+", "/", name) for name in (location, root))
+    if "://" in path:
+        return False
+    real = os.path.realpath(path)
+    return real != path and not f"{real}/".startswith(f"{os.path.realpath(top)}/")
 
 
 def _problem(location: str, file: File, size: int | None) -> str | None:

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import fsspec
 
 from ..model.errors import InvalidName
-from ..model.ids import ClaimId, DataId
-from .location import continues, decoded, file_system, is_claim
+from ..model.ids import ClaimId, DataId, DatasetId
+from .location import claim_in, continues, decoded, file_system
 
 
-def claim_folders(root: str) -> Iterator[tuple[DataId, ClaimId, str]]:
-    """The dataid, claim and location of every claim folder. Other folders are ignored."""
+def claim_folders(
+    root: str, datasetid: DatasetId, others: Collection[str] = ()
+) -> Iterator[tuple[DataId, ClaimId, str]]:
+    """The dataid, claim and location of every claim folder of this DataSet. All else is ignored: other folders, and
+    what is below `others`, the roots of other DataSets relative to this one."""
     filesystem, top = file_system(root)
     if filesystem.isdir(top):
         for name in _folders(filesystem, top):
-            yield from _below(filesystem, top, root.rstrip("/"), name)
+            if name not in others:
+                yield from _below(filesystem, top, root.rstrip("/"), name, datasetid, others)
 
 
-def claim_of(root: str, location: str) -> tuple[DataId, ClaimId] | None:
+def claim_of(root: str, location: str, datasetid: DatasetId) -> tuple[DataId, ClaimId] | None:
     """The owner of this folder; None if it does not have the form of `folder_of`."""
     prefix = f"{root.rstrip('/')}/"
-    folder, _, claim = location.removeprefix(prefix).rpartition("/")
-    if not location.startswith(prefix) or not folder or not is_claim(claim) or ".." in folder.split("/"):
+    folder, _, name = location.removeprefix(prefix).rpartition("/")
+    claim = claim_in(name, datasetid)
+    if not location.startswith(prefix) or not folder or claim is None or ".." in folder.split("/"):
         return None
     try:
-        return decoded(folder), ClaimId(int(claim))
+        return decoded(folder), claim
     except InvalidName:
         return None
 
@@ -42,13 +47,21 @@ def remove(location: str) -> None:
 
 
 def _below(
-    filesystem: fsspec.AbstractFileSystem, top: str, root: str, folder: str
+    filesystem: fsspec.AbstractFileSystem,
+    top: str,
+    root: str,
+    folder: str,
+    datasetid: DatasetId,
+    others: Collection[str],
 ) -> Iterator[tuple[DataId, ClaimId, str]]:
     for name in _folders(filesystem, f"{top}/{folder}"):
+        below = f"{folder}/{name}"
+        if any(other == below or other.startswith(f"{below}/") for other in others):
+            continue
         if continues(name):
-            yield from _below(filesystem, top, root, f"{folder}/{name}")
-        elif owner := claim_of(root, f"{root}/{folder}/{name}"):
-            yield *owner, f"{root}/{folder}/{name}"
+            yield from _below(filesystem, top, root, below, datasetid, others)
+        elif owner := claim_of(root, f"{root}/{below}", datasetid):
+            yield *owner, f"{root}/{below}"
 
 
 def _folders(filesystem: fsspec.AbstractFileSystem, path: str) -> list[str]:

@@ -318,7 +318,7 @@ def test_sweep_removes_failed_attempts_and_keeps_current_versions(flow: Flow, ru
     flow.register("load: -> raw")
     flow.produce("load", "1")
     attempt = claim(flow.ledger, "load", "2")
-    left = Path(folder_of(str(flow.root / "raw"), attempt.dataid, attempt.claim_id))
+    left = Path(folder_of(str(flow.root / "raw"), DatasetId("raw"), attempt.dataid, attempt.claim_id))
     left.mkdir(parents=True)
     fail(flow.ledger, attempt, "the disk was full")
     now = ("--keep-versions", "1", "--failed-days", "0")
@@ -350,7 +350,7 @@ def test_sweep_asks_before_removing_many_folders(flow: Flow, run: Odf) -> None:
     flow.register("load: -> raw")
     for number in range(21):
         attempt = claim(flow.ledger, "load", str(number))
-        left = Path(folder_of(str(flow.root / "raw"), attempt.dataid, attempt.claim_id))
+        left = Path(folder_of(str(flow.root / "raw"), DatasetId("raw"), attempt.dataid, attempt.claim_id))
         left.mkdir(parents=True)
         (left / "part-0").write_text("half")
         fail(flow.ledger, attempt, "the disk was full")

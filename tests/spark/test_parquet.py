@@ -19,8 +19,8 @@ from opendataflow_dagster.model.errors import (
     InvalidManifest,
     StageFailed,
 )
-from opendataflow_dagster.model.ids import ClaimId, DataId
-from opendataflow_dagster.model.manifest import File, NewManifest
+from opendataflow_dagster.model.ids import ClaimId, DataId, DatasetId
+from opendataflow_dagster.model.manifest import File, NewManifest, Written
 from opendataflow_dagster.protocol.stage import stage
 from opendataflow_dagster.protocol.validate import validate
 from opendataflow_dagster.warehouse import parquet
@@ -34,6 +34,10 @@ def _ddl(text: str) -> StructType:
     found = StructType.fromDDL(text)
     assert isinstance(found, StructType)
     return found
+
+
+def write(frame: DataFrame, root: str, claim_id: ClaimId) -> Written:
+    return stage(frame, root=root, datasetid=DatasetId("set"), dataid=DataId("d"), claim_id=claim_id)
 
 
 def test_the_manifest_describes_what_was_written(spark: SparkSession, tmp_path: Path) -> None:
@@ -59,9 +63,9 @@ def test_a_write_is_one_spark_job(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_claim_writes_once(spark: SparkSession, tmp_path: Path) -> None:
-    first = validate(stage(spark.range(1), root=str(tmp_path), dataid=DataId("d"), claim_id=ClaimId(7)))
+    first = validate(write(spark.range(1), str(tmp_path), ClaimId(7)))
     with pytest.raises(StageFailed, match=r"chunk d \(claim 7\).*the folder exists already"):
-        stage(spark.range(2), root=str(tmp_path), dataid=DataId("d"), claim_id=ClaimId(7))
+        write(spark.range(2), str(tmp_path), ClaimId(7))
     assert rows(read(spark, [version(first)])) == [(0,)]
 
 
@@ -312,7 +316,7 @@ def test_a_chunk_with_any_dataid_is_written_and_read(spark: SparkSession, tmp_pa
 def test_a_root_may_be_an_url_or_relative(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for root in (tmp_path.as_uri(), "relative"):
         monkeypatch.chdir(tmp_path)
-        made = validate(stage(spark.range(1), root=root, dataid=DataId("d"), claim_id=ClaimId(next(claims))))
+        made = validate(write(spark.range(1), root, ClaimId(next(claims))))
         assert made.location.startswith(f"{root}/d/")
         assert misplaced(made.location, made.files) is None
         assert rows(read(spark, [version(made)])) == [(0,)]

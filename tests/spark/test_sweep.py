@@ -30,7 +30,7 @@ DATAID = "2024/01 [ü]"
 
 
 def write(flow: Flow, taken: Claim, size: int = 3) -> Path:
-    folder = Path(folder_of(str(flow.root / taken.outputs[0]), taken.dataid, taken.claim_id))
+    folder = Path(folder_of(str(flow.root / taken.outputs[0]), taken.outputs[0], taken.dataid, taken.claim_id))
     folder.mkdir(parents=True)
     (folder / "part-0.parquet").write_bytes(b"x" * size)
     return folder

@@ -14,6 +14,10 @@ select j.jobid, j.itemtype, j.datasetid, j.itemvalue, j.mapping, p.lease, p.max_
  where %(jobids)s::text[] is null or j.jobid = any (%(jobids)s)
  order by j.jobid, j.itemtype, j.datasetid
 
+-- name: overlapping_roots
+-- DataSets that share a root, or whose root is inside another's.
+select r.datasetid, r.other_datasetid, r.problem from dataflow.overlapping_roots() r
+
 -- name: put_connections
 -- Where upstream clients and scripts find DataSets. Operators maintain this, not code. A single statement rebuilds the
 -- runnable set only once.

@@ -11,16 +11,23 @@ select m.* from dataflow.versions_to_drop(%(datasetid)s, %(versions)s::int, %(ti
 -- Marks these versions for removal of their files.
 select dataflow.drop_versions(%(datasetid)s, %(versions)s::int, %(time)s::interval, %(grace)s::interval, %(by)s) as decided
 
+-- name: other_roots
+-- The roots of other DataSets that are below the root of this one, relative to it.
+select r.below from dataflow.overlapping_roots() r where r.other_datasetid = %(datasetid)s and r.below <> ''
+
 -- name: versions_being_dropped
--- Versions marked for removal, by this sweep or by one that died. Files that are current or being read stay in any case, even if
--- someone has marked them by hand.
+-- Versions marked for removal, by this sweep or by one that died.
 select m.* from dataflow.version_sweep w join dataflow.data_manifest m on m.manifest_id = w.manifest_id
  where w.removed is null and m.datasetid = %(datasetid)s
-   and not exists (select from dataflow.datastatus s join dataflow.data_manifest k on k.manifest_id = s.manifest_id
-                    where s.datasetid = m.datasetid and s.dataid = m.dataid and k.location = m.location)
-   and not exists (select from dataflow.versions_read(m.datasetid) r(manifest_id) join dataflow.data_manifest k on k.manifest_id = r.manifest_id
-                    where k.dataid = m.dataid and k.location = m.location)
  order by m.manifest_id
+
+-- name: folders_in_use
+-- Of these folders, those that a version of any DataSet needs, even if someone has marked it by hand, or that have a version which
+-- is not marked yet.
+select distinct on (n.folder) n.folder, n.datasetid, n.dataid, n.version
+  from dataflow.versions_near(%(folders)s::text[]) n
+ where n.is_needed or not (n.is_marked or n.manifest_id in (select unnest(%(dropping)s::bigint[])))
+ order by n.folder, n.is_needed desc, n.manifest_id
 
 -- name: versions_dropped
 -- Records that the files are removed.

@@ -57,15 +57,35 @@ create trigger job_updated after update on dataflow.job
 create trigger job_deleted after delete on dataflow.job
     referencing old table as old_rows for each statement execute function dataflow.after_job_change();
 
+create trigger lock_registry before insert or update of location on dataflow.dataset
+    for each statement execute function dataflow.lock_registry();
+
+-- A root of its own for each DataSet: what is below it belongs to nobody else. Roots that overlap since before this was
+-- refused stay as they are.
 create function dataflow.after_dataset_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
     jobids text[];
+    moved  text[];
+    clash  record;
 begin
     if tg_op = 'DELETE' then
         jobids := array(select distinct j.jobid from old_rows o join dataflow.job j on j.datasetid = o.datasetid);
     else
+        if tg_op = 'INSERT' then
+            moved := array(select n.datasetid from new_rows n where n.location is not null);
+        else
+            moved := array(select n.datasetid from new_rows n left join old_rows o on o.datasetid = n.datasetid
+                            where n.location is distinct from o.location and n.location is not null);
+        end if;
+        if cardinality(moved) > 0 then
+            select r.* into clash from dataflow.overlapping_roots() r where r.datasetid = any (moved) or r.other_datasetid = any (moved) limit 1;
+            if found then
+                raise exception 'DataSet %: %', clash.datasetid, clash.problem
+                    using errcode = 'DF002', hint = 'give each a root of its own; to free the root of an unused DataSet, run: odf dataset set NAME --location ""';
+            end if;
+        end if;
         jobids := array(select distinct j.jobid from new_rows n join dataflow.job j on j.datasetid = n.datasetid);
     end if;
     if cardinality(jobids) > 0 then
@@ -77,7 +97,7 @@ $$;
 create trigger dataset_inserted after insert on dataflow.dataset
     referencing new table as new_rows for each statement execute function dataflow.after_dataset_change();
 create trigger dataset_updated after update on dataflow.dataset
-    referencing new table as new_rows for each statement execute function dataflow.after_dataset_change();
+    referencing old table as old_rows new table as new_rows for each statement execute function dataflow.after_dataset_change();
 create trigger dataset_deleted after delete on dataflow.dataset
     referencing old table as old_rows for each statement execute function dataflow.after_dataset_change();
 
