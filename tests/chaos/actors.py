@@ -150,7 +150,7 @@ class _Claimer:
 def _is_intact(location: str, datasetid: str, dataid: str) -> bool:
     folder = Path(location)
     with suppress(FileNotFoundError):
-        return (folder / "part-0").read_text() == content_of(datasetid, dataid, int(folder.name))
+        return (folder / "part-0").read_text() == content_of(datasetid, dataid, int(folder.name.partition("-")[0]))
     return False
 
 

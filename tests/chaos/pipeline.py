@@ -107,7 +107,7 @@ class Scene:
         """Write a real file into the folder of the claim."""
         manifests = {}
         for output in claim.outputs:
-            location = folder_of(str(self.root / output), claim.dataid, claim.claim_id)
+            location = folder_of(str(self.root / output), output, claim.dataid, claim.claim_id)
             content = content_of(output, claim.dataid, claim.claim_id)
             Path(location).mkdir(parents=True, exist_ok=True)
             Path(location, "part-0").write_text(content)

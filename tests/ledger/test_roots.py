@@ -10,7 +10,7 @@ import pytest
 
 from opendataflow_dagster.insight.drift import find_drift
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.definition import Connection, Definition
+from opendataflow_dagster.model.definition import Definition, TableAddress
 from opendataflow_dagster.model.errors import InvalidDefinition, OpenDataFlowError
 from opendataflow_dagster.model.ids import ClaimId, DataId, DatasetId
 from opendataflow_dagster.model.manifest import File, NewManifest
@@ -210,7 +210,7 @@ def test_a_ledger_with_overlapping_roots_goes_on_working_and_is_reported(shared:
     left = Dataset(datasetid=DatasetId("left"), location=root, description="changed")
     assert register(shared.ledger, [left, dataset("right", root)]) == 1
     make_twice(shared)
-    declared = Registry(datasets=(Definition(dataset=left, connection=Connection()),), jobs=())
+    declared = Registry(datasets=(Definition(dataset=left, connection=TableAddress()),), jobs=())
     assert [(found.problem, found.name, found.detail) for found in find_drift(shared.ledger, declared).findings] == [
         ("OVERLAPS", "dataset right", f"its root {root} is also the root of DataSet left")
     ]
