@@ -134,6 +134,27 @@ begin
 end
 $$;
 
+-- What is wrong with a chunk as a whole; null: nothing.
+create function dataflow.problems_of_chunk(p_jobid text, p_dataid text, p_makes boolean, p_turn text[], out problems jsonb[], out is_unlisted boolean)
+    language plpgsql stable
+as $$
+declare
+    unlisted text := dataflow.unlisted_input(p_jobid, p_dataid);
+begin
+    is_unlisted := unlisted is not null;
+    if is_unlisted then
+        problems := problems || jsonb_build_array(jsonb_build_object('question', 'READY', 'problem', 'UNLISTED', 'jobid', p_jobid, 'dataid', p_dataid,
+                                                                     'datasetid', unlisted));
+    end if;
+    if dataflow.must_wait(p_turn, p_dataid) then
+        problems := problems || jsonb_build_array(jsonb_build_object('question', 'READY', 'problem', 'NOT_ITS_TURN', 'jobid', p_jobid, 'turn', p_turn[1]));
+    end if;
+    if not p_makes then
+        problems := problems || jsonb_build_array(jsonb_build_object('question', 'RIGHT', 'problem', 'NO_OUTPUT', 'jobid', p_jobid));
+    end if;
+end
+$$;
+
 -- Some of many problems, in the order of the questions: three of each, and how many more there are.
 create function dataflow.first_problems(p_problems jsonb[]) returns jsonb
     language sql immutable parallel safe
@@ -173,42 +194,29 @@ begin atomic
           left join dataflow.dataset d on d.datasetid = j.datasetid
          where j.jobid = p_jobid and j.itemtype in ('IN', 'OUT')
     ), job as materialized (
-        select exists (select from item t where t.mapping <> 'equal') as lists,
-               exists (select from item t where t.itemtype = 'OUT') as makes,
-               exists (select from item t where t.itemtype = 'IN' and t.mapping = 'equal') as follows,
+        select coalesce(bool_or(t.mapping <> 'equal'), false) as lists,
+               coalesce(bool_or(t.itemtype = 'OUT'), false) as makes,
+               coalesce(bool_or(t.itemtype = 'IN' and t.mapping = 'equal'), false) as follows,
                case when exists (select from dataflow.job_policy t where t.jobid = p_jobid and t.ordered) then dataflow.whose_turn(p_jobid) end as turn
+          from item t
     )
     select chunk.dataid,
            case when a.problems is null and w.problems is null then '[]'::jsonb else dataflow.first_problems(w.problems || a.problems) end,
            coalesce(a.inputs, '[]'),
-           coalesce(a.can_run, true) and w.is_listed and job.makes and (job.follows or a.is_planned),
+           coalesce(a.can_run, true) and job.makes and (job.follows or a.is_planned) and not coalesce(w.is_unlisted, false),
            coalesce(a.resubmit, false)
       from unnest(p_dataids) as chunk(dataid)
      cross join job
-     cross join lateral (
-        -- What is wrong with the chunk as a whole.
-        select case when u.unlisted is not null or job.turn is not null or not job.makes then
-                   nullif(array_remove(array[
-                       case when u.unlisted is not null then
-                           jsonb_build_array(jsonb_build_object('question', 'READY', 'problem', 'UNLISTED', 'jobid', p_jobid, 'dataid', chunk.dataid, 'datasetid', u.unlisted)) end,
-                       case when job.turn is not null and dataflow.must_wait(job.turn, chunk.dataid) then
-                           jsonb_build_array(jsonb_build_object('question', 'READY', 'problem', 'NOT_ITS_TURN', 'jobid', p_jobid, 'turn', job.turn[1])) end,
-                       case when not job.makes then
-                           jsonb_build_array(jsonb_build_object('question', 'RIGHT', 'problem', 'NO_OUTPUT', 'jobid', p_jobid)) end], null), '{}') end as problems,
-               u.unlisted is null as is_listed
-          from (select case when job.lists then dataflow.unlisted_input(p_jobid, chunk.dataid) end as unlisted offset 0) u
-        offset 0
-     ) w
+      -- What is wrong with the chunk as a whole.
+      left join lateral (select * from dataflow.problems_of_chunk(p_jobid, chunk.dataid, job.makes, job.turn)
+                          where job.lists or job.turn is not null or not job.makes offset 0) w on true
      cross join lateral (
         select bool_or(s.statuses is not null) filter (where x.itemtype = 'OUT') as is_planned,
                bool_and(q.ready is null and q.safe is distinct from 'TAKEN') as can_run,
                bool_or('RESUBMIT' = any (s.statuses)) filter (where x.itemtype = 'OUT') as resubmit,
-               jsonb_agg(case when m.location = 'elsewhere'
-                              -- A version without a folder of its own: the next one overwrites it.
-                              then jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
-                                                      'manifest_id', m.manifest_id, 'version', m.version, 'in_place', true)
-                              else jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid,
-                                                      'manifest_id', m.manifest_id, 'version', m.version) end)
+               -- A version without a folder of its own is read in place: the next one overwrites it.
+               jsonb_agg(jsonb_build_object('datasetid', x.datasetid, 'dataid', x.dataid, 'manifest_id', m.manifest_id, 'version', m.version)
+                         || case when m.location = 'elsewhere' then '{"in_place": true}' else '{}' end::jsonb)
                    filter (where x.itemtype = 'IN') as inputs,
                array_agg(dataflow.problems_of(q.ready, q.right_data, q.placed, q.valid, q.safe, p_jobid, x.datasetid, x.dataid) order by x.itemtype desc)
                    filter (where coalesce(q.ready, q.right_data, q.placed, q.valid, q.safe) is not null) as problems

@@ -17,7 +17,7 @@ create type dataflow.runnable_row as (
 -- each make one input READY: the second waits here for the first, and its next statement sees both inputs. If each only
 -- looked, neither would see the other, and the consumer would never wake up.
 create function dataflow.evaluate(p_jobids text[], p_dataids text[]) returns void
-    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_memoize = off
 as $$
 declare
     held    dataflow.runnable_row[];
@@ -135,39 +135,45 @@ create function dataflow.follow(p_changes dataflow.change[], p_is_another boolea
     language plpgsql
 as $$
 declare
-    datasetids text[] := array(select distinct c.datasetid from unnest(p_changes) c);
-    -- Before and after.
-    were       text[] := array(select c.old_status from unnest(p_changes) c);
-    are        text[] := array(select coalesce(c.status, '') from unnest(p_changes) c);
     around     record;
     lost       record;
     jobids     text[];
     dataids    text[];
 begin
-    -- The Jobs that make or read these DataSets.
-    select exists (select from dataflow.job j where j.datasetid = any (datasetids) and j.itemtype = 'IN') as are_read,
-           exists (select from dataflow.job j join dataflow.job i on i.jobid = j.jobid and i.mapping <> 'equal'
-                    where j.datasetid = any (datasetids)) as have_lists,
-           exists (select from dataflow.job j join dataflow.job o on o.jobid = j.jobid and o.itemtype = 'OUT' and o.datasetid <> j.datasetid
-                    where j.datasetid = any (datasetids) and j.itemtype = 'OUT') as have_siblings,
-           array(select distinct p.jobid from dataflow.job j join dataflow.job_policy p on p.jobid = j.jobid
-                  where j.datasetid = any (datasetids) and p.ordered) as ordered
-      into around;
-    if are <@ array['CLAIMED'] and not around.have_lists and around.ordered = '{}' then
+    -- The DataSets, what their chunks were and are, and the Jobs that make or read them.
+    select c.*, j.*
+      into around
+      from (select array_agg(distinct u.datasetid) as datasetids, array_agg(u.old_status) as were, array_agg(coalesce(u.status, '')) as are
+              from unnest(p_changes) u) c
+     cross join lateral (
+        select coalesce(bool_or(t.itemtype = 'IN'), false) as are_read,
+               -- What their consumers make is read, too.
+               coalesce(bool_or(t.itemtype = 'IN' and o.are_read), false) as have_grandchildren,
+               coalesce(bool_or(o.lists), false) as have_lists,
+               coalesce(bool_or(t.itemtype = 'OUT' and o.outputs > 1), false) as have_siblings,
+               array_agg(distinct p.jobid) filter (where p.ordered) as ordered
+          from dataflow.job t
+         cross join lateral (select bool_or(i.mapping <> 'equal') as lists, count(*) filter (where i.itemtype = 'OUT') as outputs,
+                                    bool_or(i.itemtype = 'OUT' and exists (select from dataflow.job r
+                                                                            where r.datasetid = i.datasetid and r.itemtype = 'IN')) as are_read
+                               from dataflow.job i where i.jobid = t.jobid and i.itemtype in ('IN', 'OUT') offset 0) o
+          left join dataflow.job_policy p on p.jobid = t.jobid
+         where t.datasetid = any (c.datasetids)) j;
+    if around.are <@ array['CLAIMED'] and not around.have_lists and around.ordered is null then
         return;  -- a claim takes its own chunks out of the set, and nobody gains or loses by it
     end if;
 
     if p_is_another and around.are_read then
         perform dataflow.lock_readers(p_changes);
     end if;
-    if not are <@ array['RUNNING', 'CLAIMED', 'PENDING'] then
+    if not around.are <@ array['RUNNING', 'CLAIMED', 'PENDING'] then
         perform dataflow.release_in_rows(p_changes);
     end if;
-    if around.ordered <> '{}' then
+    if around.ordered is not null then
         perform dataflow.lock_turns(around.ordered);
     end if;
 
-    if were && array['NEW', 'PENDING', 'RESUBMIT', 'READY', 'SKIPPED'] then
+    if around.were && array['NEW', 'PENDING', 'RESUBMIT', 'READY', 'SKIPPED'] then
         -- In order, so that two updates never wait for each other in a circle; one by one, which waits for the holder of a row
         -- and then sees what became of it.
         for lost in
@@ -195,9 +201,9 @@ begin
     if around.have_lists then
         -- A consumer of listed chunks, or of all, that is being planned right now cannot be seen yet: wait for it.
         perform pg_advisory_xact_lock_shared(hashtext('dataflow inputs'), hashtext(d.datasetid))
-           from (select u.datasetid from unnest(datasetids) as u(datasetid) order by 1) d;
-        if are && array['PENDING', 'RESUBMIT', 'GONE'] then
-            perform dataflow.lock_planned_inputs(array(select j.jobid from dataflow.job j where j.datasetid = any (datasetids) and j.itemtype = 'OUT'));
+           from (select u.datasetid from unnest(around.datasetids) as u(datasetid) order by 1) d;
+        if around.are && array['PENDING', 'RESUBMIT', 'GONE'] then
+            perform dataflow.lock_planned_inputs(array(select j.jobid from dataflow.job j where j.datasetid = any (around.datasetids) and j.itemtype = 'OUT'));
         end if;
     end if;
 
@@ -221,9 +227,12 @@ begin
         perform dataflow.evaluate(jobids, dataids);
     end if;
     if p_is_another and around.are_read then
-        perform dataflow.evaluate(array_agg(d.jobid), array_agg(d.dataid)) from dataflow.dependents_of(p_changes) d having count(*) > 0;
+        select d.jobids, d.dataids into jobids, dataids from dataflow.dependents_of(p_changes, around.have_grandchildren) d;
+        if jobids is not null then
+            perform dataflow.evaluate(jobids, dataids);
+        end if;
     end if;
-    if around.ordered <> '{}' then
+    if around.ordered is not null then
         perform dataflow.pass_turns(around.ordered);
     end if;
     -- Last, because it changes other rows again.
@@ -246,41 +255,34 @@ end
 $$;
 
 -- The current versions of these chunks changed. Two answers depend on the versions of other chunks: does a chunk repeat
--- the content of a neighbour, and was it made from current inputs? Consumers of such chunks are asked again.
-create function dataflow.dependents_of(p_changes dataflow.change[])
-    returns table (jobid text, dataid text)
+-- the content of a neighbour, and was it made from current inputs? The consumers of such chunks, to be asked again.
+create function dataflow.dependents_of(p_changes dataflow.change[], p_have_grandchildren boolean, out jobids text[], out dataids text[])
     language plpgsql
 as $$
-#variable_conflict use_column
+#variable_conflict use_variable
 declare
-    datasetids text[];
-    dataids    text[];
+    of_datasetids text[];
+    of_dataids    text[];
 begin
     select array_agg(n.datasetid), array_agg(n.dataid)
-      into datasetids, dataids
+      into of_datasetids, of_dataids
       from unnest(p_changes) c
      cross join lateral (select t.datasetid, t.dataid, t.content_digest from dataflow.data_manifest t
                           where t.manifest_id in (c.old_manifest_id, c.manifest_id) offset 0) m
      cross join lateral (select t.datasetid, t.dataid from dataflow.data_manifest t
                           where t.datasetid = m.datasetid and t.content_digest = m.content_digest and t.dataid <> m.dataid offset 0) n;
-    if datasetids is not null then
-        return query select * from dataflow.consumers_of(datasetids, dataids);
-    end if;
-    if exists (select from unnest(p_changes) c
-                 join dataflow.job r on r.datasetid = c.datasetid and r.itemtype = 'IN'
-                 join dataflow.job o on o.jobid = r.jobid and o.itemtype = 'OUT'
-                 join dataflow.job i on i.datasetid = o.datasetid and i.itemtype = 'IN') then
+    if p_have_grandchildren then
         -- Chunks that were made from these, and are now stale. Another reader may have begun since the readers were waited for.
         perform dataflow.lock_readers(p_changes);
-        select array_agg(j.datasetid), array_agg(r.dataid)
-          into datasetids, dataids
+        select of_datasetids || array_agg(j.datasetid), of_dataids || array_agg(r.dataid)
+          into of_datasetids, of_dataids
           from dataflow.consumers_of(array(select c.datasetid from unnest(p_changes) c), array(select c.dataid from unnest(p_changes) c)) r
           join dataflow.job j on j.jobid = r.jobid and j.itemtype = 'OUT'
          cross join lateral (select from dataflow.datastatus s
                               where s.datasetid = j.datasetid and s.dataid = r.dataid and s.locktype = 'OUT' and s.manifest_id is not null offset 0) made;
-        if datasetids is not null then
-            return query select * from dataflow.consumers_of(datasetids, dataids);
-        end if;
+    end if;
+    if of_datasetids is not null then
+        select array_agg(c.jobid), array_agg(c.dataid) into jobids, dataids from dataflow.consumers_of(of_datasetids, of_dataids) c;
     end if;
 end
 $$;
