@@ -16,10 +16,10 @@ from ..ledger.runs import ClaimWithRoots, JobRun
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, InvalidInput, InvalidManifest
 from ..model.ids import DatasetId, RunId
-from ..model.manifest import ELSEWHERE, NewManifest
+from ..model.manifest import ELSEWHERE, Manifest, NewManifest, as_new
 from ..protocol.claim import claim, claim_next
 from ..protocol.job_run import begin_run, discard_run, end_run
-from ..protocol.publish import Published, StagedClaim, publish_many
+from ..protocol.publish import Published, StagedClaim, other_than_published, publish_many
 from ..protocol.release import fail_many
 from ..protocol.renew import renew
 from ..warehouse.listing import files_below
@@ -72,8 +72,14 @@ def end_scheduled_run(
     if not run_claims.held and not run_claims.published:
         end_run(ledger, run_claims.run.run_id, failed=True)
         raise ClaimLost(run_claims.lost, "end")
-    if unknown := sorted(set(folders) - {output for held in run_claims.held for output in held.claim.outputs}):
+    outputs = {output for held in run_claims.held for output in held.claim.outputs}
+    outputs |= {publication.datasetid for publication in run_claims.published}
+    if unknown := sorted(set(folders) - outputs):
         raise InvalidInput(f"run {run_id} does not produce {unknown[0]}; omit its location")
+    for publication, manifest in run_claims.published.items() if not run_claims.held else ():
+        folder = folders.get(manifest.datasetid, manifest.location)
+        if error := other_than_published(publication, manifest, replace(as_new(manifest), location=folder)):
+            raise error
     published = publish_many(
         ledger,
         [
@@ -119,7 +125,7 @@ class _RunClaims:
     run: JobRun
     held: list[ClaimWithRoots]
     #: By an earlier call that published and then failed to end the run.
-    published: list[Publication]
+    published: dict[Publication, Manifest]
     lost: list[Claim]
 
 
@@ -129,7 +135,7 @@ def _find_claims(ledger: Ledger, run_id: int) -> _RunClaims:
         held = runs.held_claims(transaction, run)
         held_ids = {holding.claim.claim_id for holding in held}
         past = [begun for begun in runs.claims_begun(transaction, run) if begun.claim_id not in held_ids]
-        published = ledger_claims.published_by(transaction, past) if past else []
+        published = ledger_claims.published_by(transaction, past) if past else {}
     published_ids = {publication.claim_id for publication in published}
     lost = [begun for begun in past if begun.claim_id not in published_ids]
     return _RunClaims(run=run, held=held, published=published, lost=lost)

@@ -180,13 +180,14 @@ def publish(
     return publications, [Refusal(**refusal) for refusal in answer["refused"]]
 
 
-def published_by(transaction: Transaction, claims: Sequence[Claim]) -> list[Publication]:
+def published_by(transaction: Transaction, claims: Sequence[Claim]) -> dict[Publication, Manifest]:
     """What these claims have published."""
     fences = rows.fences(claims)
     published = transaction.rows(
         "published_by", datasetids=fences["datasetids"], dataids=fences["dataids"], claim_ids=fences["claim_ids"]
     )
-    return [Publication(**row) for row in published]
+    names = ("claim_id", "datasetid", "manifest_id", "version")
+    return {Publication(**{name: row[name] for name in names}): rows.manifest(row) for row in published}
 
 
 def release(

@@ -113,3 +113,15 @@ class Manifest:
     checks: tuple[CheckResult, ...] = field(repr=False)
     inputs: tuple[InputVersion, ...] = field(repr=False)
     published: datetime
+
+
+def as_new(manifest: Manifest) -> NewManifest:
+    """What its producer described."""
+    return NewManifest(
+        location=manifest.location,
+        files=manifest.files,
+        row_count=manifest.row_count,
+        schema_hash=manifest.schema_hash,
+        content_digest=manifest.content_digest,
+        checks=manifest.checks,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from ..ledger import claims as ledger_claims
 from ..ledger.claims import Publication, Refusal
@@ -11,7 +11,7 @@ from ..ledger.database import Ledger
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, InvalidManifest
 from ..model.ids import ChunkKey, DatasetId
-from ..model.manifest import Manifest, NewManifest
+from ..model.manifest import Manifest, NewManifest, as_new
 from ..warehouse.placement import misplaced
 
 # A transaction holds a lock for each chunk, and the server has space for some thousands.
@@ -44,7 +44,8 @@ class Published:
 
 
 def publish(ledger: Ledger, claim: Claim, manifest: NewManifest | Mapping[DatasetId, NewManifest]) -> Publication:
-    """The new version of the chunk (of its first output). Safe to repeat when the answer was lost."""
+    """The new version of the chunk (of its first output). Safe to repeat when the answer was lost; a repetition with
+    other files is an error."""
     if isinstance(manifest, NewManifest):
         manifest = dict.fromkeys(claim.outputs, manifest)
     published = publish_many(ledger, [StagedClaim(claim=claim, manifests=manifest)])
@@ -60,6 +61,8 @@ def publish_many(ledger: Ledger, staged: Sequence[StagedClaim]) -> Published:
     # A claim that is given twice is published once.
     by_id = {item.claim.claim_id: item for item in staged}
     errors = {claim_id: error for claim_id, item in by_id.items() if (error := _misfit(item))}
+    if len(by_id) < len(staged):
+        errors |= {item.claim.claim_id: _ambiguous(item) for item in staged if item != by_id[item.claim.claim_id]}
     fitting = [item for claim_id, item in by_id.items() if claim_id not in errors]
     versions: dict[int, list[Publication]] = {}
     for begin in range(0, len(fitting), _AT_ONCE):
@@ -73,10 +76,16 @@ def publish_many(ledger: Ledger, staged: Sequence[StagedClaim]) -> Published:
     if missing:
         # Perhaps it was published before, and only the answer did not arrive.
         with ledger.statement() as statement:
-            for publication in ledger_claims.published_by(statement, missing):
-                versions.setdefault(publication.claim_id, []).append(publication)
+            past = ledger_claims.published_by(statement, missing)
+        for publication, manifest in past.items():
+            versions.setdefault(publication.claim_id, []).append(publication)
+            given = by_id[publication.claim_id].manifests[manifest.datasetid]
+            if error := other_than_published(publication, manifest, given):
+                errors[publication.claim_id] = error
     return Published(
-        versions=tuple(version for claim_id in by_id for version in versions.get(claim_id, ())),
+        versions=tuple(
+            version for claim_id in by_id if claim_id not in errors for version in versions.get(claim_id, ())
+        ),
         lost=tuple(claim for claim in missing if claim.claim_id not in versions),
         misfits=tuple(Misfit(claim=by_id[claim_id].claim, error=error) for claim_id, error in errors.items()),
     )
@@ -100,6 +109,28 @@ def _misfit(staged: StagedClaim) -> InvalidManifest | None:
         if wrong := misplaced(manifest.location, manifest.files):
             return InvalidManifest(f"{datasetid}/{claim.dataid}: {wrong}; write it again, then publish it")
     return None
+
+
+def _ambiguous(staged: StagedClaim) -> InvalidManifest:
+    claim = staged.claim
+    return InvalidManifest(
+        f"{claim.jobid}/{claim.dataid} was given twice, with different manifests; publish a claim once"
+    )
+
+
+def other_than_published(publication: Publication, manifest: Manifest, given: NewManifest) -> InvalidManifest | None:
+    """Why this is not what the claim has published."""
+    before = as_new(manifest)
+    different = [
+        field.name for field in fields(NewManifest) if getattr(given, field.name) != getattr(before, field.name)
+    ]
+    if not different:
+        return None
+    return InvalidManifest(
+        f"{manifest.datasetid}/{manifest.dataid}: claim {publication.claim_id} published version {manifest.version} "
+        f"from {manifest.location} before, with another {', '.join(different)}; "
+        f"resubmit the chunk to publish a new version"
+    )
 
 
 def refuse_misplaced(key: ChunkKey, manifest: NewManifest | Manifest) -> None:

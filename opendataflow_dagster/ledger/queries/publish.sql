@@ -5,7 +5,7 @@ select dataflow.publish(%(outputs)s::json)::text
 
 -- name: published_by
 -- What these claims published, for a caller whose answer was lost.
-select m.claim_id, m.datasetid, m.manifest_id, m.version
+select m.*
   from dataflow.data_manifest m
   join unnest(%(datasetids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[]) as g(datasetid, dataid, claim_id)
     on m.datasetid = g.datasetid and m.dataid = g.dataid and m.claim_id = g.claim_id
