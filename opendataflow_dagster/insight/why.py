@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from ..ledger import chunks, claims, lookup, overview, waiting
 from ..ledger.chunks import Chunk
@@ -63,7 +64,8 @@ def why_chunk(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) 
         if not stored:
             # Not recorded: a role that can only read gets an answer, too.
             (asked,) = claims.ask(transaction, job, [chunk])
-            verdict = asked.with_problems(look_at_files(pins(asked, pinned_manifests(transaction, [asked]))))
+            read = pins(asked, pinned_manifests(transaction, [asked]))
+            verdict = asked.with_problems(look_at_files(read, partial(lookup.root_of, transaction)))
         history = chunks.verdicts(transaction, job, chunk)
         keys = [ChunkKey(datasetid=output, dataid=chunk) for output in lookup.outputs_of(transaction, job)]
         outputs = chunks.find(transaction, keys)

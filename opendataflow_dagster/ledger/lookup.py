@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Literal
 
 from ..model.ids import DataId, DatasetId, JobId
 from ..model.partitions import Partitions, partitions_from_json
 from ..model.ranges import DataIdRange
 from .chunks import Chunk
-from .database import Transaction
+from .database import Ledger, Transaction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +28,23 @@ class JobDataset:
 def is_dataset(transaction: Transaction, datasetid: DatasetId) -> bool:
     """Is it registered, or does it have a chunk?"""
     return bool(transaction.value("is_dataset", datasetid=datasetid))
+
+
+def roots(ledger: Ledger) -> Callable[[DatasetId], str | None]:
+    """Looks up the root of a DataSet, once, when it is first needed."""
+
+    @cache
+    def root(datasetid: DatasetId) -> str | None:
+        with ledger.statement() as statement:
+            return root_of(statement, datasetid)
+
+    return root
+
+
+def root_of(transaction: Transaction, datasetid: DatasetId) -> str | None:
+    """None: it declares none, or is not registered."""
+    found = transaction.rows("root_of", datasetid=datasetid)
+    return found[0]["location"] if found else None
 
 
 def outputs_of(transaction: Transaction, jobid: JobId) -> list[DatasetId]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from ..ledger import chunks, lookup, registry
 from ..ledger.database import Ledger
@@ -32,8 +33,9 @@ def announce(
         raise InvalidInput(
             f"{dataset}: manifests are given for {listing(unannounced)}, which is not announced; announce it as well"
         )
+    root_of = partial(lookup.roots(ledger), dataset)
     for dataid, manifest in versions.items():
-        refuse_misplaced(ChunkKey(datasetid=dataset, dataid=dataid), manifest)
+        refuse_misplaced(ChunkKey(datasetid=dataset, dataid=dataid), manifest, root_of)
     with ledger.transaction(actor=by, reason=reason) as transaction:
         known, producer = chunks.producer_of(transaction, dataset)
         if not known:

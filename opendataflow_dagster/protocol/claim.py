@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
 
-from ..ledger import claims, registry
+from ..ledger import claims, lookup, registry
 from ..ledger.claims import Candidate
 from ..ledger.database import Ledger
 from ..ledger.retry import PATIENCE_SECONDS
@@ -132,8 +132,9 @@ def _look_at_files(
     """The candidates with all files of their inputs in place, and the verdicts of the others, which are recorded."""
     placed: list[Candidate] = []
     misplaced: list[Verdict] = []
+    roots = lookup.roots(ledger)
     for candidate in candidates:
-        problems = look_at_files(candidate.manifests)
+        problems = look_at_files(candidate.manifests, roots)
         if problems:
             misplaced.append(Verdict(jobid=job, dataid=candidate.dataid, problems=problems, inputs=candidate.inputs))
         else:

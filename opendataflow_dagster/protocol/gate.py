@@ -5,12 +5,13 @@ The ledger answers what it knows; the warehouse is asked whether every file of a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
-from ..ledger import claims, registry
+from ..ledger import claims, lookup, registry
 from ..ledger.database import Ledger, Transaction
 from ..model.errors import UnknownName
-from ..model.ids import DataId, JobId, ManifestId, data_id, job_id
+from ..model.ids import DataId, DatasetId, JobId, ManifestId, data_id, job_id
 from ..model.manifest import Manifest
 from ..model.problems import Problem, Question
 from ..model.verdict import Verdict
@@ -24,7 +25,8 @@ def gate(ledger: Ledger, jobid: str, dataids: Iterable[str]) -> list[Verdict]:
         require_job(transaction, job)
         asked = {verdict.dataid: verdict for verdict in claims.answers(transaction, job, chunks)}
         manifests = pinned_manifests(transaction, asked.values())
-    verdicts = [asked[dataid].with_problems(look_at_files(pins(asked[dataid], manifests))) for dataid in chunks]
+    roots = lookup.roots(ledger)
+    verdicts = [asked[dataid].with_problems(look_at_files(pins(asked[dataid], manifests), roots)) for dataid in chunks]
     with ledger.transaction() as transaction:
         claims.record(transaction, job, verdicts)
     return verdicts
@@ -48,9 +50,9 @@ def pins(verdict: Verdict, manifests: dict[ManifestId, Manifest]) -> list[Manife
     return [manifests[pin.manifest_id] for pin in verdict.inputs if pin.manifest_id is not None]
 
 
-def look_at_files(manifests: Iterable[Manifest]) -> tuple[Problem, ...]:
-    """A no to PLACED for each version with a file that is missing or has another size."""
-    wrong = (misplaced(manifest.location, manifest.files) for manifest in manifests)
+def look_at_files(manifests: Iterable[Manifest], roots: Callable[[DatasetId], str | None]) -> tuple[Problem, ...]:
+    """A no to PLACED for each version with a file that is missing, has another size, or is outside of its root."""
+    wrong = (misplaced(manifest.location, manifest.files, partial(roots, manifest.datasetid)) for manifest in manifests)
     return tuple(
         Problem(question=Question.PLACED, name="MISPLACED", facts={"text": text}) for text in wrong if text is not None
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 
 from ..ledger import claims as ledger_claims
+from ..ledger import lookup
 from ..ledger.claims import Publication, Refusal
 from ..ledger.database import Ledger
 from ..model.claim import Claim
@@ -60,7 +62,8 @@ def publish_many(ledger: Ledger, staged: Sequence[StagedClaim]) -> Published:
     """Each claim by itself: one that was lost or does not fit does not hold back the others."""
     # A claim that is given twice is published once.
     by_id = {item.claim.claim_id: item for item in staged}
-    errors = {claim_id: error for claim_id, item in by_id.items() if (error := _misfit(item))}
+    roots = lookup.roots(ledger)
+    errors = {claim_id: error for claim_id, item in by_id.items() if (error := _misfit(item, roots))}
     if len(by_id) < len(staged):
         errors |= {item.claim.claim_id: _ambiguous(item) for item in staged if item != by_id[item.claim.claim_id]}
     fitting = [item for claim_id, item in by_id.items() if claim_id not in errors]
@@ -91,8 +94,8 @@ def publish_many(ledger: Ledger, staged: Sequence[StagedClaim]) -> Published:
     )
 
 
-def _misfit(staged: StagedClaim) -> InvalidManifest | None:
-    """What can be seen without the ledger: a missing manifest, a failed check, a file that is not there."""
+def _misfit(staged: StagedClaim, roots: Callable[[DatasetId], str | None]) -> InvalidManifest | None:
+    """What the warehouse shows: a missing manifest, a failed check, a file that is not in its place."""
     claim = staged.claim
     if staged.manifests.keys() != set(claim.outputs):
         return InvalidManifest(
@@ -106,7 +109,7 @@ def _misfit(staged: StagedClaim) -> InvalidManifest | None:
                 f"{datasetid}/{claim.dataid} failed its checks ({figures}); "
                 f"correct its data or its code, then resubmit it"
             )
-        if wrong := misplaced(manifest.location, manifest.files):
+        if wrong := misplaced(manifest.location, manifest.files, partial(roots, datasetid)):
             return InvalidManifest(f"{datasetid}/{claim.dataid}: {wrong}; write it again, then publish it")
     return None
 
@@ -133,8 +136,8 @@ def other_than_published(publication: Publication, manifest: Manifest, given: Ne
     )
 
 
-def refuse_misplaced(key: ChunkKey, manifest: NewManifest | Manifest) -> None:
-    if wrong := misplaced(manifest.location, manifest.files):
+def refuse_misplaced(key: ChunkKey, manifest: NewManifest | Manifest, root_of: Callable[[], str | None]) -> None:
+    if wrong := misplaced(manifest.location, manifest.files, root_of):
         raise InvalidManifest(f"{key}: {wrong}; write it again, then publish it")
 
 

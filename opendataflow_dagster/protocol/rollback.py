@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..ledger import chunks
+from functools import partial
+
+from ..ledger import chunks, lookup
 from ..ledger.database import Ledger
 from ..model.errors import ForbiddenTransition, UnknownName
 from ..model.ids import ChunkKey
@@ -16,7 +18,7 @@ def rollback(ledger: Ledger, key: ChunkKey, version: int, *, by: str, reason: st
         old_manifest = chunks.version(transaction, key, version)
         if old_manifest is None:
             raise UnknownName(f"{key} has no version {version}; list its versions with: odf chunk show")
-        refuse_misplaced(key, old_manifest)
+        refuse_misplaced(key, old_manifest, partial(lookup.root_of, transaction, key.datasetid))
         text = f"rolled back to version {version}{': ' if reason else ''}{reason}"
         new_version = chunks.rollback(transaction, old_manifest, text)
         if new_version is None:

@@ -44,7 +44,7 @@ def test_the_manifest_describes_what_was_written(spark: SparkSession, tmp_path: 
     frame = spark.range(10, numPartitions=2).withColumn("text", col("id").cast("string"))
     made = staged(frame, tmp_path, "2024-01-01")
     assert made.location.startswith(f"{tmp_path}/2024-01-01/")
-    assert misplaced(made.location, made.files) is None
+    assert misplaced(made.location, made.files, lambda: None) is None
     assert {path.name for path in Path(made.location).glob("*.parquet")} == {file.path for file in made.files}
     assert made.row_count == 10
     assert made.bytes == sum(path.stat().st_size for path in Path(made.location).glob("*.parquet"))
@@ -318,6 +318,6 @@ def test_a_root_may_be_an_url_or_relative(spark: SparkSession, tmp_path: Path, m
         monkeypatch.chdir(tmp_path)
         made = validate(write(spark.range(1), root, ClaimId(next(claims))))
         assert made.location.startswith(f"{root}/d/")
-        assert misplaced(made.location, made.files) is None
+        assert misplaced(made.location, made.files, lambda: None) is None
         assert rows(read(spark, [version(made)])) == [(0,)]
     assert (tmp_path / "relative").is_dir()
