@@ -118,14 +118,17 @@ RULES: Final = {
     "a constant limit was never exceeded": f"""
         {_RUNNING}
         select r.jobid, r.claim_id, r.running from running r where r.jobid = '{LIMITED}' and r.running > {LIMIT}""",
-    "a paused Job starts nothing": f"""
+    "a paused Job starts nothing, unless it is forced": f"""
         with claimed as ({_CLAIMED})
         select c.jobid, c.claim_id, c.at, p.at as paused
           from claimed c
           join (select j.jobid, j.at, j.paused, lead(j.at) over (partition by j.jobid order by j.event_id) as until
                   from dataflow.job_event j) p
                on p.jobid = c.jobid and p.paused is not null
-                  and c.at > p.at + {_SLACK} and c.at < coalesce(p.until, 'infinity')""",
+                  and c.at > p.at + {_SLACK} and c.at < coalesce(p.until, 'infinity')
+         where not exists (select from dataflow.verdict v
+                            where v.jobid = c.jobid and v.dataid = c.dataid
+                              and v.claim_id = c.claim_id and v.forced)""",
     "a chunk that is gone was deleted by a person": """
         select e.datasetid, e.dataid, e.login
           from (select distinct on (c.datasetid, c.dataid) c.* from dataflow.chunk_event c
