@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from ..ledger.claims import Publication
 from ..ledger.database import Ledger
@@ -15,6 +13,7 @@ from ..model.errors import ClaimLost
 from ..model.ids import DatasetId
 from ..model.manifest import NewManifest
 from ..protocol.publish import StagedClaim, publish_many
+from .batch_thread import BatchThread
 from .retry import PATIENCE_SECONDS, Retry
 
 
@@ -33,43 +32,23 @@ class StagedChunk:
 class Publisher:
     def __init__(self, ledger: Ledger, retry: Retry) -> None:
         self._ledger, self._retry = ledger, retry
-        self._waiting: list[StagedChunk] = []
-        self._change = threading.Condition()
-        self._closed = False
-        self._thread = threading.Thread(target=self._publish_all, name="odf-publisher", daemon=True)
+        self._thread = BatchThread("odf-publisher", self._publish_all)
+        self.add = self._thread.add
 
     def __enter__(self) -> Publisher:
-        self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._change:
-            self._closed = True
-            self._change.notify()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # After an error a publish may be stuck in a retry. The claims are released, so its result no longer matters.
-        if error is None:
-            self._thread.join()
+        (self._thread.stop if kind else self._thread.finish)()
 
-    def add(self, staged: StagedChunk) -> None:
-        with self._change:
-            self._waiting.append(staged)
-            self._change.notify()
-
-    def _publish_all(self) -> None:
-        while True:
-            with self._change:
-                self._change.wait_for(lambda: self._closed or self._waiting)
-                if self._closed:
-                    return
-                batch, self._waiting = self._waiting, []
-            try:
-                self._publish(batch)
-            except BaseException as error:
-                for staged in batch:
-                    if not staged.publication.done():
-                        staged.publication.set_exception(error)
+    def _publish_all(self, batch: list[StagedChunk]) -> None:
+        try:
+            self._publish(batch)
+        except BaseException as error:
+            for staged in batch:
+                if not staged.publication.done():
+                    staged.publication.set_exception(error)
 
     def _publish(self, batch: list[StagedChunk]) -> None:
         made = [StagedClaim(claim=staged.claim, manifests=staged.manifests) for staged in batch]

@@ -6,14 +6,13 @@ event and the mark in the ledger, the same version is reported twice.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from logging import Logger
-from types import TracebackType
 
 import dagster as dg
 
+from ..engine.batch_thread import BatchThread
 from ..engine.connections import Ledger
 from ..engine.unreported import mark_reported
 from ..model.ids import ManifestId
@@ -39,41 +38,20 @@ class EventWriter:
 
     def __init__(self, instance: dg.DagsterInstance, ledger: Ledger, origin: EventOrigin, log: Logger) -> None:
         self._instance, self._ledger, self._origin, self._log = instance, ledger, origin, log
-        self._waiting: list[ChunkMaterialized] = []
-        self._change = threading.Condition()
-        self._closed = False
-        self._thread = threading.Thread(target=self._write_all, name="odf-events", daemon=True)
+        self._thread = BatchThread("odf-events", self._write, enough=_AT_ONCE, seconds=_SECONDS)
+        self.add = self._thread.add
 
     def __enter__(self) -> EventWriter:
-        self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._change:
-            self._closed = True
-            self._change.notify()
-        self._thread.join()
+    def __exit__(self, *_: object) -> None:
+        self._thread.finish()
 
-    def add(self, event: ChunkMaterialized) -> None:
-        with self._change:
-            self._waiting.append(event)
-            if len(self._waiting) >= _AT_ONCE:
-                self._change.notify()
-
-    def _write_all(self) -> None:
-        while True:
-            with self._change:
-                self._change.wait_for(lambda: self._closed or len(self._waiting) >= _AT_ONCE, timeout=_SECONDS)
-                batch, self._waiting = self._waiting, []
-                closed = self._closed
-            try:
-                write_events(self._instance, self._ledger, batch, self._origin)
-            except Exception as error:  # Dagster's storage raises many kinds; the chunks are published anyway
-                self._log.warning(f"{len(batch)} events were not written; the heal sensor will report them: {error}")
-            if closed:
-                return
+    def _write(self, batch: list[ChunkMaterialized]) -> None:
+        try:
+            write_events(self._instance, self._ledger, batch, self._origin)
+        except Exception as error:  # Dagster's storage raises many kinds; the chunks are published anyway
+            self._log.warning(f"{len(batch)} events were not written; the heal sensor will report them: {error}")
 
 
 def write_events(
