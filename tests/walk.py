@@ -22,7 +22,7 @@ _BESIDE: Final = frozenset({"odf-heartbeat", "odf-leases", "odf-events"})
 
 @dataclass
 class Walk:
-    #: Who called whom, each pair once, in the order of their first calls. Code outside of the package that stands between
+    #: Who called whom, each pair once, in the order of the first calls. Code outside of the package that stands between
     #: two of its functions does not count. None: Dagster called.
     calls: list[tuple[str | None, str]] = field(default_factory=list)
 
