@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
 
 import psycopg
-from psycopg import errors
+from psycopg import IsolationLevel, errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row, scalar_row
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -52,11 +52,38 @@ _STALE_ANSWERS = "DF003"
 _GIVE_UP = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 
 
+# The same results and plans whatever the role, the database, the server or a PG* variable sets.
+_SETTINGS = {
+    # One plan for each statement, by index: planning a claim costs more than running it, and a plan that was made while
+    # the tables were empty must not read them all later.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "default_transaction_isolation": "read committed",
+    "search_path": "pg_catalog",
+    "datestyle": "ISO, MDY",
+    "intervalstyle": "postgres",
+    "timezone": "UTC",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "standard_conforming_strings": "on",
+    "array_nulls": "on",
+    "transform_null_equals": "off",
+    # What limits a person's session would cut verbs off.
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+}
+_SETTINGS_FROM_17 = {"transaction_timeout": "0"}
+
+
 class Connection(psycopg.Connection[DictRow]):
     """Reuses its cursors: creating one costs a third of a short statement."""
 
     #: The schema was found to be the one that this version needs.
     is_verified = False
+    #: A pooler such as PgBouncer may run each transaction in another session, which other clients use, too.
+    is_pooled = False
 
     @cached_property
     def rows(self) -> psycopg.Cursor[DictRow]:
@@ -132,6 +159,7 @@ class Ledger:
                 "autocommit": True,
                 "row_factory": dict_row,
                 "application_name": "opendataflow",
+                "client_encoding": "utf8",
                 **{name: value for name, value in _GIVE_UP.items() if name not in conninfo_to_dict(url)},
             },
             configure=self._configure,
@@ -166,7 +194,7 @@ class Ledger:
     ) -> Iterator[Transaction]:
         """All of the block or nothing. `actor` is whom the history names instead of this ledger's actor; `reason` is
         the reason of changes that have none. `any_schema` is for the installer: the schema may be absent or old."""
-        with self._connection(any_schema=any_schema) as connection, connection.transaction():
+        with self._connection(any_schema=any_schema) as connection, self._begun(connection):
             if actor is not None or reason:
                 Transaction(connection).rows("act_as", actor=actor or self.actor, reason=reason or self._reason)
             yield Transaction(connection)
@@ -175,11 +203,18 @@ class Ledger:
     def statement(self) -> Iterator[Transaction]:
         """Each statement of the block commits by itself; for a verb that is one statement."""
         with self._connection() as connection:
-            if self.rehearsal:
-                with connection.transaction():
+            if self.rehearsal or connection.is_pooled:
+                with self._begun(connection):
                     yield Transaction(connection)
             else:
                 yield Transaction(connection)
+
+    @contextmanager
+    def _begun(self, connection: Connection) -> Iterator[None]:
+        with connection.transaction():
+            if connection.is_pooled:
+                self._set(connection, is_local=True)
+            yield
 
     @contextmanager
     def _connection(self, *, any_schema: bool = False) -> Iterator[Connection]:
@@ -211,7 +246,7 @@ class Ledger:
         with self._on_stage:
             if self._stage is None:
                 self._stage = self._pool.getconn()
-                self._stage.execute("begin")
+                self._stage.execute("begin isolation level read committed")
             yield self._stage
 
     def _why_no_connection(self) -> OpenDataFlowError:
@@ -241,23 +276,23 @@ class Ledger:
         connection.is_verified = True
 
     def _configure(self, connection: Connection) -> None:
-        # One plan for each statement, by index: planning a claim costs more than running it, and a plan that was made
-        # while the tables were empty must not read them all later. The rest protects us from settings of the role or
-        # the database.
-        settings = {
-            "plan_cache_mode": "force_generic_plan",
-            "enable_seqscan": "off",
-            "default_transaction_isolation": "read committed",
-            "datestyle": "ISO, MDY",
-            "intervalstyle": "postgres",
-            "search_path": "pg_catalog",
-            "dataflow.actor": self.actor,
-            "dataflow.reason": self._reason,
-        }
-        connection.execute(
-            "select set_config(s.name, s.value, false) from unnest(%s::text[], %s::text[]) as s(name, value)",
-            (list(settings), list(settings.values())),
-        )
+        connection.isolation_level = IsolationLevel.READ_COMMITTED
+        if not self._set(connection, is_local=False):
+            # The actor and the settings go with each transaction, and a prepared statement would be another session's.
+            connection.is_pooled = True
+            connection.prepare_threshold = None
+
+    def _set(self, connection: Connection, *, is_local: bool) -> bool:
+        """For the session, or for the transaction alone. False: the session is not ours, and nothing was set."""
+        settings = {**_SETTINGS, "dataflow.actor": self.actor, "dataflow.reason": self._reason}
+        if connection.info.server_version >= 170_000:
+            settings |= _SETTINGS_FROM_17
+        values = {"names": list(settings), "values": list(settings.values())}
+        pid = connection.info.backend_pid
+        found: int | None = connection.values.execute(
+            sql("set"), {**values, "is_local": is_local, "pid": pid}
+        ).fetchone()
+        return bool(found)
 
     def _in_our_words(self, error: psycopg.Error) -> OpenDataFlowError:
         said = error.diag.message_primary or str(error).strip() or type(error).__name__

@@ -25,9 +25,20 @@ def served(server: str, dagster_template: str, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """The path of a browser. In CI a missing browser is a failure, not a skip."""
-    installed = subprocess.run([ROOT / "bin" / "browser"], capture_output=True, text=True, check=False)
+    """The path of a browser."""
+    return _program("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def pgbouncer() -> str:
+    """The path of the connection pooler."""
+    return _program("pgbouncer")
+
+
+def _program(*names: str) -> str:
+    """In CI a missing program is a failure, not a skip."""
+    installed = subprocess.run([ROOT / "bin" / "program", *names], capture_output=True, text=True, check=False)
     if installed.returncode == 77:
         pytest.skip(installed.stderr.strip())
-    assert installed.returncode == 0, f"no browser: {installed.stderr}"
+    assert installed.returncode == 0, f"no {names[0]}: {installed.stderr}"
     return installed.stdout.strip()

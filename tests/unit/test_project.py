@@ -245,7 +245,7 @@ def test_ui_tests_are_skipped_only_where_a_person_must_install_the_browser(
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
 
-    found = subprocess.run([ROOT / "bin" / "browser"], env={"PATH": str(tmp_path), "CI": ci}, check=False)
+    found = subprocess.run([ROOT / "bin" / "program", "chromium"], env={"PATH": str(tmp_path), "CI": ci}, check=False)
 
     assert (found.returncode == 77) == skipped
     assert found.returncode != 0

@@ -50,8 +50,9 @@ begin
       from pg_temp.upstream_dataset d order by d.datasetid, d.modified desc nulls last;
 
     -- Upstream's `today` needs no row, and has the day of the server; ours has a row that says whose day.
+    -- Of the default, because an installer sets its own.
     insert into dataflow.dataset as d (datasetid, timezone)
-    select 'today', coalesce((select z.name from pg_timezone_names z where z.name = current_setting('TimeZone')), 'UTC')
+    select 'today', coalesce((select z.name from pg_timezone_names z where z.name = (select s.reset_val from pg_settings s where s.name = 'TimeZone')), 'UTC')
      where exists (select from pg_temp.upstream_job j where j.itemtype = 'IN' and j.datasetid = 'today')
         on conflict (datasetid) do update set timezone = excluded.timezone;
 

@@ -2,7 +2,7 @@
 -- Leases that expired: the holder is dead or has lost the chunk. The crash rule applies.
 update dataflow.datastatus s
    set status = dataflow.status_after_crash(s.jobid, s.retries), retries = s.retries + 1,
-       reason = format('the lease of claim %%s expired at %%s (attempt %%s)', s.claim_id, to_char(s.lease_until, 'YYYY-MM-DD HH24:MI:SS'), s.attempt)
+       reason = format('the lease of claim %%s expired at %%s (attempt %%s)', s.claim_id, to_char(s.lease_until at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), s.attempt)
  where (s.datasetid, s.jobid, s.dataid) in (
        -- In order, skipping rows that a publish or another heal is changing.
        select e.datasetid, e.jobid, e.dataid from dataflow.datastatus e

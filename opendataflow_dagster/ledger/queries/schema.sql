@@ -24,6 +24,14 @@ select rolname from pg_roles where rolname in ('dataflow_reader', 'dataflow_oper
 -- Whom the history names for the rest of the transaction, and the reason.
 select set_config('dataflow.actor', %(actor)s, true), set_config('dataflow.reason', %(reason)s, true)
 
+-- name: set
+-- The settings of a session that is ours, or of the transaction. A pooler announces a process of its own making instead of
+-- the server's: its sessions belong to others, too, and nothing is set. Every name has its schema, because the search_path
+-- may be anybody's.
+select pg_catalog.count(pg_catalog.set_config(s.name, s.value, %(is_local)s::pg_catalog.bool))
+  from rows from (pg_catalog.unnest(%(names)s::pg_catalog.text[]), pg_catalog.unnest(%(values)s::pg_catalog.text[])) as s(name, value)
+ where %(is_local)s::pg_catalog.bool or pg_catalog.pg_backend_pid() operator(pg_catalog.=) %(pid)s::pg_catalog.int4
+
 -- name: has_upstream_tables
 -- Tables of these names that this system did not create.
 select coalesce(to_regclass('dataflow.job'), to_regclass('dataflow.dataset'), to_regclass('dataflow.datastatus')) is not null

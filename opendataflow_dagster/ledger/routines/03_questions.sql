@@ -95,7 +95,7 @@ begin
         facts := jsonb_build_object('question', problem.question, 'problem', problem.name, 'datasetid', p_datasetid, 'dataid', p_dataid);
         case problem.name
             when 'NOT_READY', 'LOCKED', 'TAKEN' then
-                select s.status, s.jobid, to_char(s.modified, 'YYYY-MM-DD HH24:MI:SS') as since, s.claim_id, s.reason into obstacle
+                select s.status, s.jobid, to_char(s.modified at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"') as since, s.claim_id, s.reason into obstacle
                   from dataflow.datastatus s
                  where s.datasetid = p_datasetid and s.dataid = p_dataid and s.locktype = 'OUT'
                  -- The row in the way: for an input one that is not READY, for an output one that is not free.

@@ -5,6 +5,18 @@
 -- `offset 0` after a lateral look-up fixes its direction. And rows are locked in one statement and changed in the next,
 -- which sees what others did to them in the meantime.
 
+-- A transaction that keeps its first snapshot looks past what others have committed since: it would miss an input that became
+-- READY, or a claim within the same limit. Stable, because that decides who may execute it.
+create function dataflow.refuse_isolation() returns void
+    language plpgsql stable
+as $$
+begin
+    raise exception 'the ledger cannot be changed in a % transaction, which does not see what others commit', current_setting('transaction_isolation')
+        using errcode = 'invalid_transaction_state',
+              hint = 'begin isolation level read committed; where another level is the default: set default_transaction_isolation = ''read committed''';
+end
+$$;
+
 -- A row of the runnable set that this transaction holds.
 create type dataflow.runnable_row as (
     jobid  text collate "C",
@@ -24,6 +36,9 @@ declare
     awake   text[];
     ordered boolean := exists (select from dataflow.job_policy p where p.jobid = any (p_jobids) and p.ordered);
 begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform dataflow.refuse_isolation();
+    end if;
     if ordered then
         perform dataflow.lock_turns(p_jobids);
     end if;
@@ -140,6 +155,9 @@ declare
     jobids     text[];
     dataids    text[];
 begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform dataflow.refuse_isolation();
+    end if;
     -- The DataSets, what their chunks were and are, and the Jobs that make or read them.
     select c.*, j.*
       into around
@@ -353,6 +371,9 @@ create function dataflow.rebuild_runnable(p_jobids text[] default null, out adde
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform dataflow.refuse_isolation();
+    end if;
     -- No status may change between our look and our write.
     lock table dataflow.datastatus in share row exclusive mode;
     create temporary table runnable_now on commit drop as

@@ -4,6 +4,9 @@
 -- row is touched, as a registration does.
 create function dataflow.lock_registry() returns trigger language plpgsql as $$
 begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform dataflow.refuse_isolation();
+    end if;
     perform pg_advisory_xact_lock(hashtext('dataflow'), hashtext('registry'));
     return null;
 end

@@ -263,7 +263,7 @@ begin
     select r.* into room from dataflow.room(p_jobid) r;
     if room.paused is not null then
         no_room := jsonb_build_array(jsonb_strip_nulls(jsonb_build_object('question', 'SAFE', 'problem', 'PAUSED', 'jobid', p_jobid, 'reason', room.reason,
-                                                                          'since', to_char(room.paused, 'YYYY-MM-DD HH24:MI:SS'))));
+                                                                          'since', to_char(room.paused at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'))));
     elsif room.free = 0 then
         no_room := jsonb_build_array(jsonb_build_object('question', 'SAFE', 'problem', 'AT_LIMIT', 'jobid', p_jobid, 'running', room.running));
     end if;

@@ -75,6 +75,9 @@ as $$
 declare
     decided bigint;
 begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform dataflow.refuse_isolation();
+    end if;
     perform pg_advisory_xact_lock(dataflow.sweep_lock(p_datasetid));
     insert into dataflow.version_sweep (manifest_id, by)
     select m.manifest_id, p_by from dataflow.versions_to_drop(p_datasetid, p_versions, p_time, p_grace) m
@@ -87,6 +90,9 @@ $$;
 -- A version in a folder that exists already (after a rollback or an announcement) needs its files to be there. A claim's own are new.
 create function dataflow.refuse_swept() returns trigger language plpgsql as $$
 begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform dataflow.refuse_isolation();
+    end if;
     -- In order, so that two announcements never wait for each other in a circle.
     perform pg_advisory_xact_lock_shared(k.key)
        from (select distinct dataflow.sweep_lock(d.datasetid) as key from dataflow.dataset d

@@ -1,0 +1,216 @@
+"""Sessions whose settings and isolation level are not ours, and what they may break."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import psycopg
+import pytest
+from psycopg import IsolationLevel
+
+from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.protocol.claim import claim_next
+from opendataflow_dagster.protocol.throttle import throttle
+from tests.effort import PATIENCE_SECONDS
+from tests.factories import Flow
+from tests.ledger.test_cli_every import HERE, Here
+from tests.operator import Odf, month_clone, month_template
+
+#: Settings of a role, each of which changes results, plans or time limits. The limits are checked by name, because a
+#: short one ends the session before anybody can set another.
+HOSTILE = {
+    "client_encoding": "latin1",
+    "datestyle": "'SQL, DMY'",
+    "intervalstyle": "iso_8601",
+    "timezone": "'Asia/Kathmandu'",
+    "search_path": "shadows, pg_catalog",
+    "extra_float_digits": "-15",
+    "bytea_output": "escape",
+    "standard_conforming_strings": "off",
+    "array_nulls": "off",
+    "transform_null_equals": "on",
+    "default_transaction_isolation": "serializable",
+    "plan_cache_mode": "force_custom_plan",
+    "statement_timeout": "'7min'",
+    "lock_timeout": "'7min'",
+    "idle_in_transaction_session_timeout": "'7min'",
+    "idle_session_timeout": "'7min'",
+    "transaction_timeout": "'7min'",
+}
+#: Functions and operators that a search_path puts before those of Postgres.
+SHADOWS = """
+create schema shadows;
+create function shadows.now() returns timestamptz language sql as $$ select timestamptz '1999-01-01' $$;
+create function shadows.set_config(text, text, boolean) returns text language sql as $$ select 'nothing' $$;
+create function shadows.pg_backend_pid() returns integer language sql as $$ select 0 $$;
+create function shadows.count_less(text, text) returns boolean language sql as $$ select false $$;
+create operator shadows.= (leftarg = text, rightarg = text, function = shadows.count_less);
+create type shadows.text as enum ('nothing')
+"""
+
+#: Commands whose answer is the same twice.
+LOOKS = (
+    *("why", "chunks", "chunk show", "history", "plan"),
+    *("dataset list", "dataset show", "dataset export", "job list", "job show", "job export"),
+)
+
+
+def make_hostile(psql: psycopg.Connection) -> None:
+    """What comes next, for the login of the tests in this database alone."""
+    psql.execute(SHADOWS.encode())
+    row = psql.execute("select quote_ident(current_user), quote_ident(current_database())").fetchone()
+    assert row is not None
+    for name, value in HOSTILE.items():
+        psql.execute(f"alter role {row[0]} in database {row[1]} set {name} = {value}".encode())
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
+def month_name(server: str, template: str, lake: Path) -> Iterator[str]:
+    yield from month_template(server, template, lake)
+
+
+@pytest.fixture
+def month(server: str, month_name: str, lake: Path) -> Iterator[Flow]:
+    yield from month_clone(server, month_name, lake)
+
+
+@pytest.mark.parametrize(("name", "row"), HERE)
+def test_every_command_works_whatever_the_role_sets(
+    month: Flow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, row: Here
+) -> None:
+    monkeypatch.setenv("ODF_HOME", str(tmp_path / "home"))
+    row.first(month, tmp_path)
+    looked = [*name.split(), *row.well.split(), "--json"] if name in LOOKS else None
+    before = Odf(url=month.url)(*looked).stdout if looked else ""
+    make_hostile(month.psql)
+    if looked:
+        assert Odf(url=month.url)(*looked).stdout == before
+    done = Odf(url=month.url)(*name.split(), *row.well.format(tmp=tmp_path).split())
+    assert done.exit_code == 0, done.output
+    assert row.says in done.stdout
+
+
+def test_no_setting_of_a_role_reaches_our_sessions(flow: Flow) -> None:
+    make_hostile(flow.psql)
+    with psycopg.connect(flow.url) as foreign, Ledger(flow.url) as ledger:
+        names = [name for name in HOSTILE if name != "transaction_timeout" or foreign.info.server_version >= 170_000]
+        with ledger._connection() as connection:
+            ours = [connection.values.execute(f"show {name}".encode()).fetchone() for name in names]
+        theirs = [foreign.execute(f"show {name}".encode()).fetchone() for name in names]
+    same = [name for name, our, their in zip(names, ours, theirs, strict=True) if (our,) == their]
+    assert same == []
+
+
+# ---- isolation
+
+ABOVE = pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
+
+
+@pytest.fixture
+def typist(flow: Flow) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(flow.url) as connection:
+        yield connection
+
+
+def refused(typist: psycopg.Connection, statement: str, *values: object) -> None:
+    """With a sentence that says how to go on; the transaction changes nothing."""
+    with pytest.raises(psycopg.errors.InvalidTransactionState, match="the ledger cannot be changed in a") as error:
+        typist.execute(statement.encode(), values)
+    assert "begin isolation level read committed" in str(error.value.diag.message_hint)
+    typist.rollback()
+
+
+@ABOVE
+def test_an_input_that_is_made_ready_from_an_old_snapshot_is_refused_or_wakes_its_consumer(
+    flow: Flow, typist: psycopg.Connection, level: IsolationLevel
+) -> None:
+    flow.register("join: left, right -> both")
+    make_ready = "insert into dataflow.datastatus values ('left', 'someone', '1', 'OUT', 'READY', now())"
+    typist.isolation_level = level
+    typist.execute("select 1")  # its snapshot is from before the other input
+    flow.announce("right/1")
+    refused(typist, make_ready)
+    typist.isolation_level = IsolationLevel.READ_COMMITTED
+    typist.execute(make_ready.encode())
+    typist.commit()
+    assert flow.runnable() == [("join", "1")]
+
+
+@ABOVE
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update dataflow.datastatus set status = 'RESUBMIT'",
+        "delete from dataflow.datastatus",
+        "insert into dataflow.datastatus values ('raw', 'clean', 'x', 'IN', 'RUNNING', now())",
+        "insert into dataflow.job (jobid, itemtype, datasetid) values ('sum', 'IN', 'raw')",
+        "update dataflow.job_policy set ordered = true",
+        "update dataflow.dataset set skipped_input = 'passes'",
+        "insert into dataflow.chunk_input values ('clean', '1', 'raw', '1')",
+        "select dataflow.evaluate(array['clean'], array['1'])",
+        "select dataflow.rebuild_runnable()",
+        "select dataflow.plan('load', array['x'], null, '{}', '{}', '{}')",
+        "select dataflow.drop_versions('raw', 1, null, '0', 'me')",
+        "insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location)"
+        " values ('raw', '1', 9, 'load', '/')",
+    ],
+)
+def test_whatever_depends_on_what_others_committed_is_refused_above_read_committed(
+    flow: Flow, typist: psycopg.Connection, level: IsolationLevel, statement: str
+) -> None:
+    load, _ = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(load, ["1", "2"])
+    flow.produce("load", "1")
+    typist.isolation_level = level
+    refused(typist, statement)
+
+
+@ABOVE
+def test_a_lease_is_renewed_and_rows_are_read_at_any_isolation(
+    flow: Flow, typist: psycopg.Connection, level: IsolationLevel
+) -> None:
+    load, _ = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(load, ["1"])
+    claim_next(flow.ledger, "load", 1)
+    typist.isolation_level = level
+    assert typist.execute("select code from dataflow.verdict").fetchall() == [(None,)]
+    assert typist.execute("update dataflow.datastatus set lease_until = now() + interval '1 day'").rowcount == 1
+
+
+@ABOVE
+def test_a_limit_holds_whatever_isolation_is_the_default(flow: Flow, level: IsolationLevel) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, [str(number) for number in range(10)])
+    throttle(flow.ledger, "load", 1, by="ada")
+    name = flow.psql.info.dbname
+    flow.type(f"alter database {name} set default_transaction_isolation = '{level.name.lower().replace('_', ' ')}'")
+    together = Barrier(4)
+
+    def take(_: int) -> int:
+        with Ledger(flow.url) as ledger:
+            together.wait(PATIENCE_SECONDS)
+            return len(claim_next(ledger, "load", 1))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(take, range(4))) == 1
+
+
+@ABOVE
+def test_a_claim_from_an_old_snapshot_is_refused(flow: Flow, typist: psycopg.Connection, level: IsolationLevel) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["1", "2"])
+    throttle(flow.ledger, "load", 1, by="ada")
+    typist.isolation_level = level
+    row = typist.execute("select xmin::text from dataflow.runnable where dataid = '2'").fetchone()
+    assert row is not None
+    assert len(claim_next(flow.ledger, "load", 1)) == 1
+    refused(typist, "select dataflow.claim('load', %s::json, 1, null, false)", json.dumps({"2": row[0]}))
