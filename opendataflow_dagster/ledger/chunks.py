@@ -16,9 +16,6 @@ from ..model.verdict import Verdict
 from . import rows
 from .database import Row, Transaction
 
-#: The jobid of announced chunks.
-ANNOUNCED = JobId("announced")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chunk:
@@ -97,8 +94,8 @@ def version(transaction: Transaction, key: ChunkKey, number: int) -> Manifest | 
 
 def rollback(transaction: Transaction, old: Manifest, reason: str) -> int | None:
     """The number of the new version. None: the chunk is not free to change."""
-    found = transaction.rows("rollback", manifest_id=old.manifest_id, reason=reason)
-    return int(found[0]["version"]) if found else None
+    published: int | None = transaction.value("rollback", manifest_id=old.manifest_id, reason=reason)
+    return published
 
 
 def producer_of(transaction: Transaction, datasetid: DatasetId) -> tuple[bool, JobId | None]:
@@ -113,15 +110,13 @@ def announce(
     dataids: Sequence[DataId],
     manifests: Mapping[DataId, NewManifest],
 ) -> list[ChunkKey]:
-    transaction.rows("lock_announcements", datasetid=datasetid)
     found = transaction.rows(
         "announce",
         datasetid=datasetid,
-        jobid=ANNOUNCED,
         dataids=list(dataids),
         manifests=[Jsonb(manifests[dataid].to_json()) if dataid in manifests else None for dataid in dataids],
     )
-    return sorted(_key(row) for row in found)
+    return sorted(ChunkKey(datasetid=datasetid, dataid=DataId(row["dataid"])) for row in found)
 
 
 def deleted(transaction: Transaction, jobid: JobId, dataid: DataId) -> list[ChunkKey]:

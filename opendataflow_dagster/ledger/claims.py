@@ -72,9 +72,12 @@ def answers(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -
 
 
 def record(transaction: Transaction, jobid: JobId, verdicts: Sequence[Verdict], *, block: bool = False) -> None:
-    """`block`: the chunks are not offered to claims until heal asks again."""
+    """The ledger's own answers, with what these verdicts say about files, which it cannot see.
+
+    `block`: the chunks are not offered to claims until heal asks again.
+    """
     if verdicts:
-        transaction.rows("record_verdicts", jobid=jobid, **rows.verdict_parameters(verdicts), block=block)
+        transaction.rows("record_verdicts", jobid=jobid, **rows.misplaced(verdicts), block=block)
 
 
 def evaluate(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> None:

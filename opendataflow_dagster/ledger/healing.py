@@ -29,7 +29,8 @@ def ask_again(transaction: Transaction) -> int:
 
 def close_runs(transaction: Transaction) -> int:
     """Runs that hold nothing and whose orchestrator never ended them; their number."""
-    return transaction.run("heal_runs")
+    ended: int = transaction.value("heal_runs")
+    return ended
 
 
 def remove_strays(transaction: Transaction) -> int:

@@ -11,7 +11,7 @@ from .database import Transaction
 
 def ciphertexts(transaction: Transaction, *, lock: bool = False) -> dict[DatasetId, str]:
     """`lock`: nobody else can change them until the transaction ends."""
-    datasets = transaction.rows("lock_passwords" if lock else "stored_passwords")
+    datasets = transaction.rows("stored_passwords", lock=lock)
     return {DatasetId(row["datasetid"]): row["encryptedpass"] for row in datasets}
 
 

@@ -19,46 +19,69 @@ begin
 end
 $$;
 
--- Nobody executes a function that is not granted below. Triggers fire without it.
-revoke execute on all functions in schema dataflow from public;
+-- Nobody executes a function that is not granted below, nor one that is created later. Triggers fire without it.
+alter default privileges revoke execute on functions from public;
+revoke all on all functions in schema dataflow from public;
 -- Constraints of the tables call these as the user who writes.
 grant execute on function dataflow.is_name(text), dataflow.is_whole(text, text, bigint, timestamptz, text) to public;
 
 do $$
 declare
-    reading text;
+    everyone constant text := 'dataflow_reader, dataflow_operator, dataflow_admin';
+    item     text;
 begin
+    for item in select t.oid::regtype::text from pg_type t join pg_class c on c.oid = t.typrelid
+                 where t.typnamespace = 'dataflow'::regnamespace and c.relkind = 'c'
+    loop
+        execute format('revoke all on type %s from public', item);
+    end loop;
     if (select count(*) from pg_roles where rolname in ('dataflow_reader', 'dataflow_operator', 'dataflow_admin')) < 3 then
         return;
     end if;
-    -- Reads everything except stored passwords. Functions that only read are those that Postgres knows as such.
-    grant usage on schema dataflow to dataflow_reader, dataflow_operator, dataflow_admin;
-    grant select on all tables in schema dataflow to dataflow_reader, dataflow_operator, dataflow_admin;
-    revoke select on dataflow.dataset from dataflow_reader;
-    grant select (datasetid, hostname, database, schemaname, tablename, username, modified, location, partitions, schema_hash,
-                  foreign_ready, skipped_input, repeats, timezone, owner, domain, description) on dataflow.dataset to dataflow_reader;
-    for reading in
-        select p.oid::regprocedure::text from pg_proc p
-         where p.pronamespace = 'dataflow'::regnamespace and p.provolatile <> 'v' and p.proname not in ('is_name', 'is_whole')
-    loop
-        execute format('grant execute on function %s to dataflow_reader, dataflow_operator, dataflow_admin', reading);
+    -- What an older release granted is not kept.
+    foreach item in array array['tables', 'sequences', 'functions'] loop
+        execute format('revoke all on all %s in schema dataflow from %s', item, everyone);
     end loop;
-    grant execute on function dataflow.room(text), dataflow.answers(text, text[]) to dataflow_reader, dataflow_operator, dataflow_admin;
-    -- Runs jobs and sets statuses. The answers, the runnable set and the history belong to the functions.
-    grant insert, update, delete on dataflow.datastatus to dataflow_operator, dataflow_admin;
-    grant insert, update, delete on dataflow.chunk_input, dataflow.job_run, dataflow.job_control, dataflow.reported to dataflow_operator, dataflow_admin;
-    grant insert on dataflow.data_manifest to dataflow_operator, dataflow_admin;
-    grant insert, update on dataflow.version_sweep to dataflow_operator, dataflow_admin;
+    execute format('grant usage on schema dataflow to %s', everyone);
+
+    -- Reads everything except stored passwords. Functions that only read are those that Postgres knows as such.
+    execute format('grant select on all tables in schema dataflow to %s', everyone);
+    execute format('revoke select on dataflow.dataset from %s', everyone);
+    execute format('grant select (%s) on dataflow.dataset to %s',
+                   (select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
+                     where a.attrelid = 'dataflow.dataset'::regclass and a.attnum > 0 and not a.attisdropped and a.attname <> 'encryptedpass'),
+                   everyone);
+    for item in
+        select p.oid::regprocedure::text from pg_proc p
+         where p.pronamespace = 'dataflow'::regnamespace and p.provolatile <> 'v' and not p.prosecdef and p.proname not in ('is_name', 'is_whole')
+    loop
+        execute format('grant execute on function %s to %s', item, everyone);
+    end loop;
+    execute format('grant execute on function dataflow.room(text), dataflow.answers(text, text[]) to %s', everyone);
+
+    -- Runs jobs and sets statuses. Claims, versions, answers, the runnable set, runs and the history belong to the functions.
+    grant delete,
+          insert (datasetid, jobid, dataid, locktype, status, modified, reason, held_status),
+          update (locktype, status, modified, reason, retries)
+        on dataflow.datastatus to dataflow_operator, dataflow_admin;
+    grant insert (jobid, concurrency, paused, reason), update (concurrency, paused, reason) on dataflow.job_control to dataflow_operator, dataflow_admin;
+    grant insert, delete on dataflow.reported to dataflow_operator, dataflow_admin;
     grant execute on function
         dataflow.request(text, text[], timestamptz, bigint, text, text, text[], text[], text[]),
         dataflow.plan(text, text[], bigint, text[], text[], text[]),
         dataflow.claim(text, json, integer, bigint, boolean), dataflow.force(text, text, bigint, text),
-        dataflow.record(text, text[], jsonb[], jsonb[], boolean), dataflow.publish(json),
+        dataflow.record(text, text[], text[], boolean), dataflow.publish(json),
+        dataflow.renew(text[], text[], text[], bigint[], interval[]),
+        dataflow.announce(text, text[], jsonb[]), dataflow.rollback(bigint, text),
         dataflow.evaluate(text[], text[]), dataflow.open_days(), dataflow.rebuild_runnable(text[]),
-        dataflow.drop_versions(text, integer, interval, interval, text)
+        dataflow.begin_run(text, text, text), dataflow.record_heartbeat(bigint), dataflow.end_run(bigint, text),
+        dataflow.end_forgotten_runs(), dataflow.delete_empty_run(bigint),
+        dataflow.drop_versions(text, integer, interval, interval, text), dataflow.versions_dropped(bigint[]),
+        dataflow.script_items(text)
         to dataflow_operator, dataflow_admin;
-    grant usage on all sequences in schema dataflow to dataflow_operator, dataflow_admin;
+
     -- Changes the registry.
     grant insert, update, delete on dataflow.job, dataflow.dataset, dataflow.job_policy to dataflow_admin;
+    grant execute on function dataflow.stored_passwords(boolean) to dataflow_admin;
 end
 $$;

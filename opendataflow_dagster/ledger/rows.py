@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
-from psycopg.types.json import Jsonb
-
 from ..model.claim import Claim
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import CheckResult, File, Manifest
@@ -47,12 +45,14 @@ def fences(claims: Sequence[Claim]) -> Fences:
     )
 
 
-def verdict_parameters(verdicts: Sequence[Verdict]) -> dict[str, list[Any]]:
-    return {
-        "dataids": [verdict.dataid for verdict in verdicts],
-        "problems": [Jsonb([problem.to_json() for problem in verdict.problems]) for verdict in verdicts],
-        "inputs": [Jsonb([_input_json(pin) for pin in verdict.inputs]) for verdict in verdicts],
-    }
+def misplaced(verdicts: Sequence[Verdict]) -> dict[str, list[Any]]:
+    """Each chunk with what is wrong with the files of its inputs; None: nothing."""
+    texts = [
+        (verdict.dataid, text)
+        for verdict in verdicts
+        for text in [problem.facts["text"] for problem in verdict.problems if problem.name == "MISPLACED"] or [None]
+    ]
+    return {"dataids": [dataid for dataid, _ in texts], "misplaced": [text for _, text in texts]}
 
 
 def verdict(jobid: JobId, row: Mapping[str, Any]) -> Verdict:
@@ -125,7 +125,3 @@ def input_versions(inputs: Iterable[dict[str, Any]]) -> tuple[InputVersion, ...]
         )
         for pin in inputs
     )
-
-
-def _input_json(pin: InputVersion) -> dict[str, object]:
-    return {"datasetid": pin.datasetid, "dataid": pin.dataid, "manifest_id": pin.manifest_id, "version": pin.version}

@@ -54,15 +54,15 @@ def begin(transaction: Transaction, jobid: JobId, *, runner: str, external_id: s
 
 
 def record_heartbeat(transaction: Transaction, run_id: RunId) -> None:
-    transaction.run("be_heard", run_id=run_id)
+    transaction.rows("be_heard", run_id=run_id)
 
 
 def end(transaction: Transaction, run_id: RunId, *, failed: bool) -> None:
-    transaction.run("end_run", run_id=run_id, outcome="FAILED" if failed else "ENDED")
+    transaction.rows("end_run", run_id=run_id, outcome="FAILED" if failed else "ENDED")
 
 
 def delete(transaction: Transaction, run_id: RunId) -> None:
-    transaction.run("delete_empty_run", run_id=run_id)
+    transaction.rows("delete_empty_run", run_id=run_id)
 
 
 def find(

@@ -63,7 +63,7 @@ def marked_versions(transaction: Transaction, datasetid: DatasetId) -> list[Mani
 
 
 def mark_removed(transaction: Transaction, manifest_ids: Sequence[ManifestId]) -> None:
-    transaction.run("versions_dropped", manifest_ids=list(manifest_ids))
+    transaction.rows("versions_dropped", manifest_ids=list(manifest_ids))
 
 
 def claim_fates(

@@ -325,7 +325,7 @@ def test_who_may_make_no_roles_installs_without_them_and_gets_the_grants_when_th
             install(url)
             assert verify(url).missing_roles == ()
             with psycopg.connect(url) as connection:
-                granted = "select has_table_privilege('dataflow_operator', 'dataflow.datastatus', 'update')"
+                granted = "select has_table_privilege('dataflow_operator', 'dataflow.datastatus', 'delete')"
                 assert connection.execute(granted).fetchone() == (True,)
         finally:
             admin.execute("drop database plain with (force)")

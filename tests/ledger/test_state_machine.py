@@ -222,9 +222,9 @@ class Model:
         words = set(Status)
         outs = [self.outs[row] for row in rows if self.outs[row].status != word]
         return all(
-            out.status not in words
-            or word not in words
-            or (word in TRANSITIONS[Status(out.status)] and (out.status != "HOLD" or word in (out.held, *GIVEN_UP)))
+            word in (out.held, *GIVEN_UP)
+            if out.status == "HOLD"
+            else out.status not in words or word not in words or word in TRANSITIONS[Status(out.status)]
             for out in outs
         )
 
@@ -592,12 +592,13 @@ class Walk(RuleBasedStateMachine):
         datasetid, dataid = self._chunk(choice)
         rows = list(self.model.rows((datasetid, dataid)))
         assume(rows)
-        self.model.delete(rows)
-        self._type(
-            "delete from dataflow.datastatus where datasetid = %s and dataid = %s and locktype = 'OUT'",
-            datasetid,
-            dataid,
-        )
+        typed = "delete from dataflow.datastatus where datasetid = %s and dataid = %s and locktype = 'OUT'"
+        if any(self.model.outs[row].status == "HOLD" for row in rows):
+            with pytest.raises(psycopg.Error, match="is on HOLD and cannot be deleted"):
+                self._type(typed, datasetid, dataid)
+        else:
+            self.model.delete(rows)
+            self._type(typed, datasetid, dataid)
 
     @rule(datasetid=st.sampled_from(("codes", "codes", "raw", "sums")), dataid=dataids)
     def someone_announces(self, datasetid: str, dataid: str) -> None:

@@ -313,7 +313,7 @@ def test_the_history_has_the_actor_and_reason_of_a_verb_for_rows_without_a_reaso
         registry.plan_chunks(transaction, load, [DataId("1")])
     fail(flow.ledger, claim(flow.ledger, "load", "1"), "disk full")
     with flow.ledger.transaction(actor="bob", reason="audit") as transaction:
-        transaction.run_text(b"update dataflow.datastatus set status = 'HOLD' where dataid = '1'")
+        transaction.run_text(b"update dataflow.datastatus set status = 'SKIPPED' where dataid = '1'")
     delete_run(flow.ledger, "load", "1", by="cid", reason="over")
     with flow.ledger.statement() as statement:
         events = chunks.history(statement, key("raw/1"))
@@ -321,7 +321,7 @@ def test_the_history_has_the_actor_and_reason_of_a_verb_for_rows_without_a_reaso
         ("PENDING", "ada", "a trial"),
         ("RUNNING", "test", None),
         ("FAILED", "test", "disk full"),
-        ("HOLD", "bob", "audit"),
+        ("SKIPPED", "bob", "audit"),
         (None, "cid", "over"),
     ]
 

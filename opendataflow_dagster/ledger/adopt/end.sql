@@ -69,12 +69,16 @@ begin
         execute format('alter table %s enable trigger %I', keeper.relation, keeper.name);
     end loop;
 
-    -- Its clients keep their rights, also those of a login that owned the tables and is not the one that installs.
-    for granted in select g.relation, g.privilege, coalesce(quote_ident(r.rolname), 'public') as grantee
+    -- Its clients keep their rights to upstream's columns, also those of a login that owned the tables and is not the one that
+    -- installs. A trigger of theirs would run with the rights of whoever changes a row.
+    for granted in select g.relation, g.privilege, coalesce(quote_ident(r.rolname), 'public') as grantee,
+                          case when g.privilege in ('INSERT', 'UPDATE') then
+                              (select format('(%s)', string_agg(quote_ident(a.attname), ', ')) from pg_attribute a
+                                where a.attrelid = to_regclass('pg_temp.upstream_' || g.relation) and a.attnum > 0) end as columns
                      from pg_temp.upstream_grant g left join pg_roles r on r.oid = g.grantee
-                    where r.rolname is distinct from current_user
+                    where r.rolname is distinct from current_user and g.privilege in ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
     loop
-        execute format('grant %s on dataflow.%I to %s', granted.privilege, granted.relation, granted.grantee);
+        execute format('grant %s %s on dataflow.%I to %s', granted.privilege, granted.columns, granted.relation, granted.grantee);
     end loop;
 end
 $$;

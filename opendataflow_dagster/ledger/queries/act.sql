@@ -39,4 +39,4 @@ select s.jobid, s.claim_id, s.dataid, s.datasetid as output, s.attempt, s.lease_
 
 -- name: delete_empty_run
 -- A run that claimed nothing.
-delete from dataflow.job_run where run_id = %(run_id)s
+select dataflow.delete_empty_run(%(run_id)s)

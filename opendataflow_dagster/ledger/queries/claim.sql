@@ -7,8 +7,8 @@ select a.dataid, a.problems, a.inputs from dataflow.ask(%(jobid)s, %(dataids)s::
 select a.dataid, a.problems, a.inputs from dataflow.answers(%(jobid)s, %(dataids)s::text[]) a
 
 -- name: record_verdicts
--- Answers about files, which the ledger cannot give; a repeated one is stored once.
-select dataflow.record(%(jobid)s, %(dataids)s::text[], %(problems)s::jsonb[], %(inputs)s::jsonb[], %(block)s)
+-- Whether the files of the inputs are in their place, which the ledger cannot see; a repeated answer is stored once.
+select dataflow.record(%(jobid)s, %(dataids)s::text[], %(misplaced)s::text[], %(block)s)
 
 -- name: next_candidates
 -- The next chunks with five yes, RESUBMIT first, in natural order. Nothing is locked.
@@ -38,12 +38,8 @@ select dataflow.evaluate(array_agg(%(jobid)s::text), array_agg(p.dataid)) from u
 
 -- name: renew
 -- Every claim that is still held has its lease from now on.
-update dataflow.datastatus s set lease_until = clock_timestamp() + g.lease
-  from unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[], %(leases)s::interval[])
-       as g(datasetid, jobid, dataid, claim_id, lease)
- where s.datasetid = g.datasetid and s.jobid = g.jobid and s.dataid = g.dataid and s.locktype = 'OUT'
-   and s.claim_id = g.claim_id and s.lease_until > clock_timestamp()
-returning s.claim_id, s.lease_until
+select r.claim_id, r.lease_until
+  from dataflow.renew(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[], %(leases)s::interval[]) r
 
 -- name: runnable_count
 -- How many chunks of a Job can run now, and how many got a no.

@@ -54,6 +54,4 @@ select r.added, r.removed from dataflow.rebuild_runnable() r
 
 -- name: heal_runs
 -- Runs that hold nothing and that their orchestrator never ended.
-update dataflow.job_run r set ended = now(), outcome = 'FAILED'
- where r.ended is null and r.started < now() - interval '1 day'
-   and not exists (select from dataflow.datastatus s where s.locktype = 'OUT' and s.claim_id is not null and s.run_id = r.run_id)
+select dataflow.end_forgotten_runs()

@@ -35,12 +35,12 @@ returning s.datasetid, s.dataid
 
 -- name: begin_run
 -- A run of a Job begins.
-insert into dataflow.job_run (jobid, runner, external_id) values (%(jobid)s, %(runner)s, %(external_id)s) returning run_id
+select dataflow.begin_run(%(jobid)s, %(runner)s, %(external_id)s)
 
 -- name: be_heard
 -- A heartbeat of the process of this run.
-update dataflow.job_run set heard = now() where run_id = %(run_id)s and ended is null
+select dataflow.record_heartbeat(%(run_id)s)
 
 -- name: end_run
 -- A run ended, successfully or not.
-update dataflow.job_run set ended = now(), outcome = %(outcome)s where run_id = %(run_id)s and ended is null
+select dataflow.end_run(%(run_id)s, %(outcome)s)

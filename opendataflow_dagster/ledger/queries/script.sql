@@ -1,10 +1,6 @@
 -- name: script_items
--- What the scripts of a Job get: its DataSets, as far as they are registered, and its variables.
-select j.itemtype, j.itemvalue, j.datasetid, d.hostname, d.database, d.schemaname, d.tablename, d.username, d.encryptedpass, d.location
-  from dataflow.job j
-  left join dataflow.dataset d on d.datasetid = j.datasetid
- where j.jobid = %(jobid)s
- order by j.datasetid, j.itemtype
+-- What the scripts of a Job get: its DataSets with their encrypted passwords, and its variables.
+select i.* from dataflow.script_items(%(jobid)s) i
 
 -- name: idle_reasons
 -- Why a Job has nothing to run: refused chunks, failed chunks, and failed chunks without retries left, with examples.
@@ -18,16 +14,13 @@ select (select count(*) from dataflow.runnable r where r.jobid = %(jobid)s and r
          where s.jobid = %(jobid)s and s.locktype = 'OUT' and s.status = 'FAILED') f
 
 -- name: stored_passwords
--- Every stored password, encrypted.
-select d.datasetid, d.encryptedpass from dataflow.dataset d where d.encryptedpass <> '' order by d.datasetid
-
--- name: lock_passwords
--- The same, locked until the transaction ends.
-select d.datasetid, d.encryptedpass from dataflow.dataset d where d.encryptedpass <> '' order by d.datasetid for update
+-- Every stored password, encrypted; locked until the transaction ends if asked.
+select p.datasetid, p.encryptedpass from dataflow.stored_passwords(%(lock)s) p
 
 -- name: stored_password
 -- The encrypted password of one DataSet.
-select d.encryptedpass from dataflow.dataset d where d.datasetid = %(datasetid)s
+select (select p.encryptedpass from dataflow.stored_passwords(false) p where p.datasetid = d.datasetid) as encryptedpass
+  from dataflow.dataset d where d.datasetid = %(datasetid)s
 
 -- name: store_passwords
 -- Takes ciphertexts only.

@@ -31,7 +31,7 @@ select distinct on (n.folder) n.folder, n.datasetid, n.dataid, n.version
 
 -- name: versions_dropped
 -- Records that the files are removed.
-update dataflow.version_sweep w set removed = clock_timestamp() where w.manifest_id = any (%(manifest_ids)s) and w.removed is null
+select dataflow.versions_dropped(%(manifest_ids)s::bigint[])
 
 -- name: claim_fates
 -- The fate of the claims whose folders exist: LIVE, LANDED, SWEPT, NOT_LANDED (ended without a version), or UNKNOWN (this ledger

@@ -4,20 +4,28 @@
 -- The history names `dataflow.actor`, the person or program on whose behalf the session acts. `dataflow.reason` is the
 -- reason of a change whose row has none. Nothing else depends on a setting of the session.
 
--- Without a search_path of its own, which every row would pay for; so each name has its schema.
+--
+-- Functions with the rights of the owner act on rows of these tables alone, whoever attached them to which table, and before
+-- they look at a row: its columns may have types whose casts run a function of somebody else.
+
 create function dataflow.guard_row() returns trigger
-    language plpgsql
+    language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 begin
     new.modified := now();
-    if tg_op = 'INSERT' or new.dataid <> old.dataid or new.datasetid <> old.datasetid or new.jobid <> old.jobid then
+    if tg_op = 'INSERT' or new.dataid <> old.dataid or new.datasetid <> old.datasetid or new.jobid <> old.jobid
+       or new.locktype <> old.locktype then
         -- Here and not in a constraint, which every change of a status would pay for.
-        if pg_catalog.btrim(new.dataid) = '' or pg_catalog.octet_length(new.dataid) > 500
-           or not dataflow.is_name(new.datasetid) or not dataflow.is_name(new.jobid)
-           or new.dataid operator(pg_catalog.~) '[\u0001-\u001F\u007F-\u009F\u2028\u2029]' then
-            raise exception 'datastatus: %/%/% is not a printable id', new.datasetid, new.jobid, pg_catalog.left(new.dataid, 60)
+        if btrim(new.dataid) = '' or octet_length(new.dataid) > 500 or not dataflow.is_name(new.datasetid) or not dataflow.is_name(new.jobid)
+           or new.dataid ~ '[\u0001-\u001F\u007F-\u009F\u2028\u2029]' then
+            raise exception 'datastatus: %/%/% is not a printable id', new.datasetid, new.jobid, left(new.dataid, 60)
                 using errcode = 'check_violation', constraint = 'ids_are_printable',
                       hint = 'at least one visible character, at most 500 bytes (names: 200), no control characters';
+        end if;
+        if tg_op = 'UPDATE' then
+            -- The answers were about another chunk.
+            new.claim_id := null;
+            new.lease_until := null;
         end if;
     end if;
     if tg_op = 'INSERT' or new.status is not distinct from old.status then
@@ -60,6 +68,9 @@ declare
     has_version boolean;
     is_read     boolean;
 begin
+    if tg_relid <> 'dataflow.datastatus'::regclass then
+        raise exception 'after_insert is a trigger of datastatus alone';
+    end if;
     with recorded as (
         insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, new_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
         select n.datasetid, n.jobid, n.dataid, n.locktype, n.status, n.claim_id, n.attempt, n.run_id, n.manifest_id,
@@ -96,6 +107,9 @@ declare
     read_dataids    text[];
     bad             text;
 begin
+    if tg_relid <> 'dataflow.datastatus'::regclass then
+        raise exception 'after_update is a trigger of datastatus alone';
+    end if;
     if not exists (select from new_rows) then
         return null;  -- an `insert ... on conflict do update` that only inserted
     end if;
@@ -119,12 +133,18 @@ begin
                n.manifest_id is distinct from o.manifest_id
                or n.status is distinct from o.status
                   and ('SKIPPED' in (n.status, o.status) or n.manifest_id is null and 'READY' in (n.status, o.status)) as is_another,
-               n.locktype = 'OUT' and o.locktype = 'OUT' and n.status <> o.status
-               and o.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
-               and n.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
-               and (not exists (select from dataflow.status_transition t where t.old_status = o.status and t.new_status = n.status)
-                    -- A hold restores what it held, and nothing else that looks as if the chunk had been made.
-                    or o.status = 'HOLD' and n.status in ('PENDING', 'READY', 'FAILED') and n.status is distinct from o.held_status) as is_bad
+               case when o.locktype is distinct from 'OUT' then false
+                    -- A hold ends by what it held, RESUBMIT or SKIPPED: by no other word, and not by becoming another row.
+                    when o.status = 'HOLD' then
+                         n.locktype is distinct from 'OUT' or n.status is null
+                         or n.status = 'HOLD' and n.held_status is distinct from o.held_status
+                         or n.status in ('PENDING', 'READY', 'FAILED') and n.status is distinct from o.held_status
+                         or n.status <> 'HOLD' and not exists (select from dataflow.status_transition t
+                                                                where t.old_status = 'HOLD' and t.new_status = n.status)
+                    else n.locktype = 'OUT' and n.status <> o.status
+                         and o.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED')
+                         and n.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
+                         and not exists (select from dataflow.status_transition t where t.old_status = o.status and t.new_status = n.status) end as is_bad
           from new_rows n
           full join old_rows o on o.datasetid = n.datasetid and o.jobid = n.jobid and o.dataid = n.dataid
          where (n.status, n.locktype, n.manifest_id, n.claim_id, n.attempt, n.retries, n.run_id, n.reason, n.held_status) is distinct from
@@ -143,7 +163,8 @@ begin
            exists (select from changed c where c.is_out and c.is_another),
            array(select c.datasetid from changed c where c.old_locktype is distinct from c.locktype),
            array(select c.dataid from changed c where c.old_locktype is distinct from c.locktype),
-           (select format('%s/%s cannot go from %s to %s', c.datasetid, c.dataid, c.old_status, c.status) from changed c where c.is_bad
+           (select format('%s/%s cannot go from %s to %s', c.datasetid, c.dataid, c.old_status,
+                          case c.status when c.old_status then 'another row' else coalesce(c.status, 'none') end) from changed c where c.is_bad
              order by 1 limit 1)
       into changes, is_another, read_datasetids, read_dataids, bad;
     if bad is not null then
@@ -168,7 +189,11 @@ as $$
 declare
     changes  dataflow.change[];
     was_read boolean;
+    held     text;
 begin
+    if tg_relid <> 'dataflow.datastatus'::regclass then
+        raise exception 'after_delete is a trigger of datastatus alone';
+    end if;
     with recorded as (
         insert into dataflow.chunk_event (datasetid, jobid, dataid, locktype, old_status, claim_id, attempt, run_id, manifest_id, reason, login, actor)
         select o.datasetid, o.jobid, o.dataid, o.locktype, o.status, o.claim_id, o.attempt, o.run_id, o.manifest_id,
@@ -177,8 +202,12 @@ begin
     )
     select array(select row (o.datasetid, o.jobid, o.dataid, o.status, 'GONE', o.claim_id, o.manifest_id, null)::dataflow.change
                    from old_rows o where o.locktype = 'OUT'),
-           exists (select from old_rows o where o.locktype = 'IN' and o.manifest_id is null)
-      into changes, was_read;
+           exists (select from old_rows o where o.locktype = 'IN' and o.manifest_id is null),
+           (select min(o.datasetid || '/' || o.dataid) from old_rows o where o.locktype = 'OUT' and o.status = 'HOLD')
+      into changes, was_read, held;
+    if held is not null then
+        raise exception '% is on HOLD and cannot be deleted', held using errcode = 'DF001', hint = 'unhold it, or set SKIPPED';
+    end if;
     if was_read then
         perform dataflow.evaluate_around_reader(array_agg(o.datasetid), array_agg(o.dataid))
            from old_rows o where o.locktype = 'IN' and o.manifest_id is null;
@@ -192,14 +221,14 @@ $$;
 create trigger after_delete after delete on dataflow.datastatus
     referencing old table as old_rows for each statement execute function dataflow.after_delete();
 
-create function dataflow.refuse_truncate() returns trigger language plpgsql as $$
+create function dataflow.refuse_truncate() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     raise exception '% cannot be truncated: the history and the runnable set would not follow', tg_table_name using hint = 'delete the rows';
 end
 $$;
 create trigger refuse_truncate before truncate on dataflow.datastatus for each statement execute function dataflow.refuse_truncate();
 
-create function dataflow.refuse_change() returns trigger language plpgsql as $$
+create function dataflow.refuse_change() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     raise exception 'rows of % are never changed', tg_table_name using hint = 'publish a new version';
 end

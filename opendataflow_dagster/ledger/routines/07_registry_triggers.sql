@@ -2,7 +2,7 @@
 
 -- Of two changes at the same moment the second must see the first: each might close half a cycle. The lock is taken before a
 -- row is touched, as a registration does.
-create function dataflow.lock_registry() returns trigger language plpgsql as $$
+create function dataflow.lock_registry() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform dataflow.refuse_isolation();
@@ -23,6 +23,9 @@ as $$
 declare
     loop_of text;
 begin
+    if tg_relid <> 'dataflow.job'::regclass then
+        raise exception 'after_job_change is a trigger of job alone';
+    end if;
     if tg_op = 'DELETE' then
         if not exists (select from old_rows) then
             return null;  -- nothing changed; a rebuild would stop all writers for a moment
@@ -73,6 +76,9 @@ declare
     moved  text[];
     clash  record;
 begin
+    if tg_relid <> 'dataflow.dataset'::regclass then
+        raise exception 'after_dataset_change is a trigger of dataset alone';
+    end if;
     if tg_op = 'DELETE' then
         jobids := array(select distinct j.jobid from old_rows o join dataflow.job j on j.datasetid = o.datasetid);
     else
@@ -109,6 +115,9 @@ create function dataflow.after_policy_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if tg_relid <> 'dataflow.job_policy'::regclass then
+        raise exception 'after_policy_change is a trigger of job_policy alone';
+    end if;
     if tg_op = 'INSERT' and (new.ordered or new.catch_up)
        or tg_op = 'UPDATE' and (new.ordered, new.catch_up) <> (old.ordered, old.catch_up) then
         perform dataflow.rebuild_runnable(array[new.jobid]);
@@ -126,6 +135,9 @@ create function dataflow.after_listing() returns trigger
     set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 begin
+    if tg_relid <> 'dataflow.chunk_input'::regclass then
+        raise exception 'after_listing is a trigger of chunk_input alone';
+    end if;
     if tg_op = 'DELETE' then
         perform dataflow.lock_planned_inputs(array(select distinct o.jobid from old_rows o));
         perform dataflow.evaluate(array_agg(o.jobid), array_agg(o.dataid)) from old_rows o having count(*) > 0;
@@ -143,7 +155,7 @@ create trigger chunk_input_updated after update on dataflow.chunk_input
 create trigger chunk_input_deleted after delete on dataflow.chunk_input
     referencing old table as old_rows for each statement execute function dataflow.after_listing();
 
-create function dataflow.keep_modified() returns trigger language plpgsql as $$
+create function dataflow.keep_modified() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     new.modified := now();
     return new;
@@ -159,9 +171,12 @@ create function dataflow.after_control_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if tg_relid <> 'dataflow.job_control'::regclass then
+        raise exception 'after_control_change is a trigger of job_control alone';
+    end if;
     if tg_op = 'DELETE' then
         insert into dataflow.job_event (jobid, login, actor) values (old.jobid, session_user, current_setting('dataflow.actor', true));
-    elsif tg_op = 'INSERT' or (new.concurrency, new.paused) is distinct from (old.concurrency, old.paused) then
+    elsif tg_op = 'INSERT' or (new.jobid, new.concurrency, new.paused, new.reason) is distinct from (old.jobid, old.concurrency, old.paused, old.reason) then
         insert into dataflow.job_event (jobid, concurrency, paused, reason, login, actor)
         values (new.jobid, new.concurrency, new.paused, new.reason, session_user, current_setting('dataflow.actor', true));
         -- There may be work again.
@@ -178,13 +193,19 @@ create function dataflow.record_definition() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-    id       text  := tg_argv[0];
-    was      jsonb := to_jsonb(old);
-    is_now   jsonb := to_jsonb(new);
-    password boolean := was -> 'encryptedpass' is distinct from is_now -> 'encryptedpass'
-                        and coalesce(was ->> 'encryptedpass', is_now ->> 'encryptedpass') is not null;
-    named    text  := coalesce(is_now, was) ->> id;
+    was      jsonb;
+    is_now   jsonb;
+    named    text;
+    password boolean;
 begin
+    if tg_relid not in ('dataflow.dataset'::regclass, 'dataflow.job'::regclass, 'dataflow.job_policy'::regclass) then
+        raise exception 'record_definition is a trigger of dataset, job and job_policy alone';
+    end if;
+    was := to_jsonb(old);
+    is_now := to_jsonb(new);
+    named := coalesce(is_now, was) ->> tg_argv[0];
+    password := was -> 'encryptedpass' is distinct from is_now -> 'encryptedpass'
+                and coalesce(was ->> 'encryptedpass', is_now ->> 'encryptedpass') is not null;
     was := was - array['encryptedpass', 'modified'];
     is_now := is_now - array['encryptedpass', 'modified'];
     if tg_op = 'UPDATE' then

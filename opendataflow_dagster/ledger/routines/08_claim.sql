@@ -301,21 +301,37 @@ begin
 end
 $$;
 
--- Answers that the ledger cannot give, about files: a repeated one is stored once. p_block: the chunks are not offered to
--- claims any more, until heal asks again.
-create function dataflow.record(p_jobid text, p_dataids text[], p_problems jsonb[], p_inputs jsonb[], p_block boolean) returns void
+-- The ledger's answers, with what a caller saw of the files of the inputs (p_misplaced; null: all in place), which the ledger
+-- cannot give. A repeated answer is stored once. p_block: chunks with misplaced files are not offered to claims any more, until
+-- heal asks again; no other answer is changed.
+create function dataflow.record(p_jobid text, p_dataids text[], p_misplaced text[], p_block boolean) returns void
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
+    with looked as materialized (
+        select u.dataid, jsonb_agg(jsonb_build_object('question', 'PLACED', 'problem', 'MISPLACED', 'text', u.misplaced) order by u.place)
+                             filter (where u.misplaced is not null) as misplaced
+          from unnest(p_dataids, p_misplaced) with ordinality as u(dataid, misplaced, place)
+         group by u.dataid
+    ), asked as materialized (
+        select a.dataid, a.inputs, l.misplaced,
+               (select coalesce(jsonb_agg(p.problem order by array_position(array['READY', 'RIGHT', 'PLACED', 'VALID', 'SAFE'], p.problem ->> 'question'),
+                                                             p.place), '[]')
+                  from jsonb_array_elements(a.problems || coalesce(l.misplaced, '[]')) with ordinality as p(problem, place)) as problems
+          from (select * from dataflow.ask(p_jobid, array(select l.dataid from looked l)) where p_block
+                union all
+                select t.dataid, t.problems, t.inputs, null, null
+                  from dataflow.answers(p_jobid, array(select l.dataid from looked l)) t where not p_block) a
+          join looked l on l.dataid = a.dataid
+    ), blocked as (
+        update dataflow.runnable r set blocked = 'INVALID_PATH'
+          from asked a
+         where p_block and a.misplaced is not null and r.jobid = p_jobid and r.dataid = a.dataid and r.blocked is null
+    )
     insert into dataflow.verdict (jobid, dataid, problems, code, inputs)
-    select distinct on (n.dataid) p_jobid, n.dataid, n.problems, dataflow.code_of(n.problems), n.inputs
-      from unnest(p_dataids, p_problems, p_inputs) as n(dataid, problems, inputs)
-     where dataflow.is_news(p_jobid, n.dataid, n.problems);
-    if p_block then
-        update dataflow.runnable r set blocked = dataflow.code_of(n.problems)
-          from unnest(p_dataids, p_problems) as n(dataid, problems)
-         where r.jobid = p_jobid and r.dataid = n.dataid and n.problems <> '[]';
-    end if;
+    select p_jobid, a.dataid, a.problems, dataflow.code_of(a.problems), a.inputs
+      from asked a
+     where dataflow.is_news(p_jobid, a.dataid, a.problems);
 end
 $$;
 

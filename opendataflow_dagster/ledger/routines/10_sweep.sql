@@ -70,7 +70,7 @@ end;
 
 -- Decide. Locked in one statement and looked at in the next, which sees the rollback that was waited for.
 create function dataflow.drop_versions(p_datasetid text, p_versions integer, p_time interval, p_grace interval, p_by text) returns bigint
-    language plpgsql
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
     decided bigint;
@@ -87,8 +87,15 @@ begin
 end
 $$;
 
+-- The files of these versions are removed.
+create function dataflow.versions_dropped(p_manifest_ids bigint[]) returns void
+    language sql security definer set search_path = pg_catalog, pg_temp
+begin atomic
+    update dataflow.version_sweep set removed = clock_timestamp() where manifest_id = any (p_manifest_ids) and removed is null;
+end;
+
 -- A version in a folder that exists already (after a rollback or an announcement) needs its files to be there. A claim's own are new.
-create function dataflow.refuse_swept() returns trigger language plpgsql as $$
+create function dataflow.refuse_swept() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform dataflow.refuse_isolation();
