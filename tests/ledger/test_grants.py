@@ -17,9 +17,9 @@ EVERY_ROLE = (READER, OPERATOR, ADMIN)
 READING = """
     answers ask claimed_inputs code_of consumers_of content_lock first_problems folder folders_above has_dataid
     is_day is_its_day is_news is_shared lease_of max_attempts_of must_wait natural_key newer_inputs other_inputs_of
-    overlapping_roots problems_of question_placed question_ready question_right question_safe question_valid room
-    spellings status_after_crash sweep_lock unlisted_input versions_near versions_read versions_to_drop whose_turn
-    with_manifests
+    overlapping_roots problems_of problems_of_chunk question_placed question_ready question_right question_safe
+    question_valid room spellings status_after_crash sweep_lock unlisted_input versions_near versions_read
+    versions_to_drop whose_turn with_manifests
 """
 #: What an operator does beyond typing a status. With the rights of the owner, and arguments of plain types.
 OPERATING = """

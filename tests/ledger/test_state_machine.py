@@ -222,7 +222,7 @@ class Model:
         words = set(Status)
         outs = [self.outs[row] for row in rows if self.outs[row].status != word]
         return all(
-            word in (out.held, *GIVEN_UP)
+            word is not None and word in (out.held, *GIVEN_UP)
             if out.status == "HOLD"
             else out.status not in words or word not in words or word in TRANSITIONS[Status(out.status)]
             for out in outs

@@ -136,11 +136,10 @@ begin
                case when o.locktype is distinct from 'OUT' then false
                     -- A hold ends by what it held, RESUBMIT or SKIPPED: by no other word, and not by becoming another row.
                     when o.status = 'HOLD' then
-                         n.locktype is distinct from 'OUT' or n.status is null
-                         or n.status = 'HOLD' and n.held_status is distinct from o.held_status
-                         or n.status in ('PENDING', 'READY', 'FAILED') and n.status is distinct from o.held_status
-                         or n.status <> 'HOLD' and not exists (select from dataflow.status_transition t
-                                                                where t.old_status = 'HOLD' and t.new_status = n.status)
+                         n.locktype is distinct from 'OUT'
+                         or case n.status when 'HOLD' then n.held_status is distinct from o.held_status
+                                          when 'RUNNING' then true
+                                          else coalesce(n.status not in ('RESUBMIT', 'SKIPPED', o.held_status), true) end
                     else n.locktype = 'OUT' and n.status <> o.status
                          and o.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED')
                          and n.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
