@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..ledger import embedded, settings
 from ..ledger.database import Ledger as Ledger
+from ..ledger.database import with_hosts_in_query
 from ..ledger.reports import create_orchestrator_schema
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def prepare_dagster_storage(ledger: Ledger) -> None:
 
 
 def dagster_storage_url(url: str) -> str:
+    url = with_hosts_in_query(url)
     return f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3Ddagster"
 
 

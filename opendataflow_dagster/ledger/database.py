@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import cached_property
 from threading import RLock
 from typing import Any, TypeAlias, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import IsolationLevel, errors
@@ -51,6 +51,9 @@ _STALE_ANSWERS = "DF003"
 # for many minutes. The URL can override this.
 _GIVE_UP = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 
+
+# Of several hosts, the next one is tried long before a verb gives up.
+_NEXT_HOST = {"connect_timeout": 3}
 
 # The same results and plans whatever the role, the database, the server or a PG* variable sets.
 _SETTINGS = {
@@ -99,6 +102,10 @@ class Transaction:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+    @property
+    def is_pooled(self) -> bool:
+        return self._connection.is_pooled
 
     def rows(self, name: str, /, **parameters: object) -> list[Row]:
         return self._execute(self._connection.rows, name, parameters).fetchall()
@@ -160,7 +167,7 @@ class Ledger:
                 "row_factory": dict_row,
                 "application_name": "opendataflow",
                 "client_encoding": "utf8",
-                **{name: value for name, value in _GIVE_UP.items() if name not in conninfo_to_dict(url)},
+                **_unless_in(url, _GIVE_UP | (_NEXT_HOST if "," in self._server else {})),
             },
             configure=self._configure,
             min_size=0,
@@ -330,6 +337,11 @@ class Ledger:
             return InvalidInput(f"a number is too large to be stored ({said}); use a smaller one")
         if isinstance(error, errors.UntranslatableCharacter | errors.InvalidTextRepresentation) or "NUL" in said:
             return InvalidInput(_unstorable("a text"))
+        if isinstance(error, errors.ReadOnlySqlTransaction):
+            return LedgerUnavailable(
+                f"the ledger at {self._server} is read-only for this login ({said}); connect to the primary server "
+                f"(of several hosts: target_session_attrs=read-write), or reset default_transaction_read_only"
+            )
         if isinstance(error, errors.QueryCanceled | errors.DiskFull | errors.OutOfMemory):
             return LedgerUnavailable(
                 f"the ledger at {self._server} could not finish a statement ({_one_line(said)}); give it more time or "
@@ -354,17 +366,36 @@ def in_database(url: str, name: str) -> str:
     return urlsplit(url)._replace(path=f"/{quote(name, safe='')}").geturl()
 
 
+def with_hosts_in_query(url: str) -> str:
+    """Several hosts as SQLAlchemy takes them; libpq takes both."""
+    parts = urlsplit(url)
+    login, at, hosts = parts.netloc.rpartition("@")
+    if "," not in hosts:
+        return url
+    given = conninfo_to_dict(url)
+    query = urlencode({"host": given["host"], "port": given.get("port", 5432)}, safe=",:")
+    return f"{parts.scheme}://{login}{at}{parts.path or '/'}?{'&'.join(filter(None, (parts.query, query)))}"
+
+
 def _server_of(url: str) -> str:
     """Without user and password. An invalid URL is not repeated in the error, because it may hold a password."""
     try:
         parts: dict[str, Any] = conninfo_to_dict(url)
-        int(parts.get("port", 5432))
+        hosts, ports = (parts.get(name, default).split(",") for name, default in (("host", "localhost"), ("port", "")))
+        # libpq takes a single port for all hosts.
+        numbers = [int(port or 5432) for port in (ports * len(hosts) if len(ports) == 1 else ports)]
+        places = [f"{host or 'localhost'}:{number}" for host, number in zip(hosts, numbers, strict=True)]
     except (psycopg.Error, ValueError):
         raise InvalidInput(
             "the database URL cannot be read; write it as postgresql://user:password@host:port/database, "
             "with special characters percent-encoded"
         ) from None
-    return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
+    return f"{','.join(places)}/{parts.get('dbname', '')}"
+
+
+def _unless_in(url: str, settings: dict[str, int]) -> dict[str, int]:
+    given = conninfo_to_dict(url)
+    return {name: value for name, value in settings.items() if name not in given}
 
 
 def _one_line(text: str) -> str:

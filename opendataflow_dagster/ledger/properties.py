@@ -25,6 +25,7 @@ _OPTIONS: Final = {
     "sslcert": "sslcert",
     "sslkey": "sslkey",
     "connectTimeout": "connect_timeout",
+    "targetServerType": "target_session_attrs",
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from ..model.errors import InvalidInput
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest
 from ..model.problems import Problem
@@ -195,5 +196,10 @@ def files_are_gone(transaction: Transaction, gone: Sequence[tuple[Manifest, str]
 
 
 def create_orchestrator_schema(transaction: Transaction) -> None:
-    """Dagster creates its tables, but not the schema they live in."""
+    """Dagster creates its tables, but not the schema they live in. It listens for events and sets a search_path."""
+    if transaction.is_pooled:
+        raise InvalidInput(
+            "Dagster's own tables need sessions that last, and ODF_DATABASE_URL leads to a connection pooler such as "
+            "PgBouncer; name the server itself in ODF_DATABASE_URL"
+        )
     transaction.run("make_dagster_schema")

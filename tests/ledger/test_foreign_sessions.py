@@ -10,15 +10,21 @@ from threading import Barrier
 
 import psycopg
 import pytest
-from psycopg import IsolationLevel
+import sqlalchemy
+from psycopg import IsolationLevel, sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.engine.connections import dagster_storage_url
+from opendataflow_dagster.ledger.database import Ledger, _server_of, in_database
+from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
+from opendataflow_dagster.ledger.settings import configured_url
+from opendataflow_dagster.model.errors import InvalidInput
 from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.throttle import throttle
 from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow
 from tests.ledger.test_cli_every import HERE, Here
-from tests.operator import Odf, month_clone, month_template
+from tests.operator import Odf, impatient, month_clone, month_template
 
 #: Settings of a role, each of which changes results, plans or time limits. The limits are checked by name, because a
 #: short one ends the session before anybody can set another.
@@ -214,3 +220,90 @@ def test_a_claim_from_an_old_snapshot_is_refused(flow: Flow, typist: psycopg.Con
     assert row is not None
     assert len(claim_next(flow.ledger, "load", 1)) == 1
     refused(typist, "select dataflow.claim('load', %s::json, 1, null, false)", json.dumps({"2": row[0]}))
+
+
+# ---- several hosts
+
+
+@pytest.fixture(scope="module")
+def standby(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with the same login that takes no writes, as a standby."""
+    embedded = EmbeddedPostgres(tmp_path_factory.mktemp("standby"))
+    try:
+        own, primary = embedded.start(), conninfo_to_dict(server)
+        with psycopg.connect(own, autocommit=True) as admin:
+            admin.execute(
+                sql.SQL("alter role {} password {}").format(
+                    sql.Identifier(str(primary["user"])), sql.Literal(primary["password"])
+                )
+            )
+            admin.execute("alter system set default_transaction_read_only = on")
+            admin.execute("select pg_reload_conf()")
+        yield make_conninfo(own, password=primary["password"], options="-c default_transaction_read_only=off")
+    finally:
+        embedded.stop()
+
+
+def several(url: str, *ports: object, query: str = "") -> str:
+    parts = conninfo_to_dict(url)
+    hosts = ",".join(f"127.0.0.1:{port}" for port in (*ports, parts["port"]))
+    return f"postgresql://{parts['user']}:{parts['password']}@{hosts}/{parts['dbname']}{query}"
+
+
+def test_of_several_hosts_the_one_that_takes_writes_is_used(
+    flow: Flow, standby: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(standby, autocommit=True) as admin:
+        admin.execute(f"create database {flow.psql.info.dbname}".encode())
+    url = several(flow.url, 1, conninfo_to_dict(standby)["port"], query="?target_session_attrs=read-write")
+    run = Odf(url=url)
+    assert run.json("dataset", "add", "codes")["new"] == ["dataset codes"]
+    assert "codes" in run.text("status")
+    assert "is running" in run.text("db", "status")
+    monkeypatch.setenv("ODF_DATABASE_URL", url)
+    assert configured_url() == url
+    with psycopg.connect(in_database(url, "postgres")) as connection:
+        assert (connection.info.dbname, connection.info.port) == ("postgres", flow.psql.info.port)
+    engine = sqlalchemy.create_engine(dagster_storage_url(url))
+    with engine.connect() as dagster:
+        assert dagster.execute(sqlalchemy.text("show search_path")).scalar_one() == "dagster"
+    engine.dispose()
+
+
+def test_a_server_that_takes_no_writes_is_named_with_the_next_step(flow: Flow) -> None:
+    flow.type(f"alter database {flow.psql.info.dbname} set default_transaction_read_only = on")
+    message = Odf(url=flow.url).error("dataset", "add", "codes", exit_code=132)
+    assert "is read-only for this login" in message
+    assert "target_session_attrs=read-write" in message
+
+
+def test_an_error_names_all_hosts_and_no_password(flow: Flow) -> None:
+    parts = conninfo_to_dict(flow.url)
+    with impatient():
+        message = Odf(url=f"postgresql://odf:s3cret@127.0.0.1:1,127.0.0.1:2/{parts['dbname']}").error(
+            "status", exit_code=132
+        )
+    assert f"127.0.0.1:1,127.0.0.1:2/{parts['dbname']}" in message
+    assert "s3cret" not in message
+
+
+@pytest.mark.parametrize("hosts", ["h1:x,h2", "h1:1,h2:2,h3:y", "h1,h2?port=1,2,3"])
+def test_a_wrong_port_among_several_hosts_is_an_error_that_does_not_repeat_the_url(hosts: str) -> None:
+    hosts, _, query = hosts.partition("?")
+    with pytest.raises(InvalidInput, match="the database URL cannot be read") as error:
+        Ledger(f"postgresql://odf:s3cret@{hosts}/db?{query}")
+    assert "s3cret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("postgresql://a:1,b:2/db", "a:1,b:2/db"),
+        ("postgresql://a,b:2/db", "a:5432,b:2/db"),
+        ("postgresql://a,b/db?port=7", "a:7,b:7/db"),
+        ("postgresql:///db?host=a,b", "a:5432,b:5432/db"),
+        ("postgresql:///db", "localhost:5432/db"),
+    ],
+)
+def test_every_way_to_write_hosts_is_understood(url: str, server: str) -> None:
+    assert _server_of(url) == server

@@ -18,8 +18,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from opendataflow_dagster.engine.connections import prepare_dagster_storage
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.model.errors import InvalidInput
 from opendataflow_dagster.protocol.claim import claim_next
 from opendataflow_dagster.protocol.hold import hold, unhold
 from opendataflow_dagster.protocol.resubmit import resubmit
@@ -154,7 +156,8 @@ def test_nothing_that_we_set_stays_in_a_shared_session(flow: Flow, pooler: Poole
     flow.plan(load, ["1"])
     url = pooler.url(flow.url)
     with psycopg.connect(url, autocommit=True, prepare_threshold=None) as foreign:
-        shown = "select name, setting from pg_settings where source = 'session' order by name"
+        # PgBouncer itself gives each transaction the application_name of its client.
+        shown = "select name, setting from pg_settings where source = 'session' and name <> 'application_name'"
         before = foreign.execute(shown).fetchall()
         with Ledger(url, actor="ada", reason="because") as ledger:
             resubmit(ledger, [key("raw/1")], by="bob", reason="twice")
@@ -173,3 +176,8 @@ def test_the_schema_is_installed_through_a_pooler(empty_url: str, pooler: Pooler
     with Ledger(pooler.url(empty_url)) as ledger:
         assert schema.install(ledger)
         assert schema.verify(ledger).ok
+
+
+def test_dagsters_own_storage_is_refused_through_a_pooler_with_the_next_step(flow: Flow, pooler: Pooler) -> None:
+    with Ledger(pooler.url(flow.url)) as ledger, pytest.raises(InvalidInput, match="name the server itself"):
+        prepare_dagster_storage(ledger)
