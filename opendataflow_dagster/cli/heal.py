@@ -9,7 +9,7 @@ from .options import Change, change_options
 
 
 @click.command()
-@click.option("--rebuild", is_flag=True, help="Also rebuild the derived tables; claims wait until it is done.")
+@click.option("--rebuild", is_flag=True, help="Also compare every chunk with the derived tables.")
 @change_options
 def heal(change: Change, rebuild: bool) -> None:
     """Resubmit chunks whose lease expired, apply retry and cascade policies, re-evaluate blocked chunks.

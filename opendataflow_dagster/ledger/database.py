@@ -22,6 +22,7 @@ from psycopg.rows import DictRow, dict_row, scalar_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ..model.errors import (
+    BlockedBySession,
     ForbiddenTransition,
     InvalidDefinition,
     InvalidInput,
@@ -46,6 +47,7 @@ Found = TypeVar("Found")
 _FORBIDDEN_TRANSITION = "DF001"
 _INVALID_DEFINITION = "DF002"
 _STALE_ANSWERS = "DF003"
+_BLOCKED = "DF004"
 
 # On a network that drops all packets, a connection ends after half a minute instead of holding up leases and heartbeats
 # for many minutes. The URL can override this.
@@ -309,6 +311,8 @@ class Ledger:
             return ForbiddenTransition(f"{said}{hint}")
         if error.sqlstate == _STALE_ANSWERS:
             return StaleAnswers(json.loads(error.diag.message_detail or "[]"))
+        if error.sqlstate == _BLOCKED:
+            return BlockedBySession(f"the ledger at {self._server}: {said}{hint}")
         if error.sqlstate == _INVALID_DEFINITION:
             return InvalidDefinition(f"{said}{hint}")
         if isinstance(error, errors.UniqueViolation) and constraint == "one_producer_per_dataset":

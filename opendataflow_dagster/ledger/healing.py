@@ -1,30 +1,81 @@
-"""The statements of heal."""
+"""The statements of heal. Each part first finds chunks and then changes them, in portions that the caller chooses."""
 
 from __future__ import annotations
 
-from ..model.ids import ChunkKey, DataId, DatasetId
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..model.ids import ChunkKey, DataId, DatasetId, JobId
+from ..model.status import Status
 from .database import Row, Transaction
 
-
-def release_expired(transaction: Transaction) -> list[tuple[ChunkKey, str]]:
-    """The chunks whose lease expired, each with its new status."""
-    return [(_key(row), row["status"]) for row in transaction.rows("heal_expired")]
+Act: TypeAlias = Literal["heal_expired", "heal_retries", "heal_cascade"]
 
 
-def retry_failed(transaction: Transaction) -> list[ChunkKey]:
-    """Failures that the policy of their Job retries."""
-    return sorted({_key(row) for row in transaction.rows("heal_retries")})
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+class OutRow:
+    """An OUT row that heal may change."""
+
+    datasetid: DatasetId
+    jobid: JobId
+    dataid: DataId
+
+    def __str__(self) -> str:
+        return f"{self.datasetid}/{self.dataid}"
 
 
-def resubmit_stale(transaction: Transaction) -> list[ChunkKey]:
-    """READY chunks with a newer input, of Jobs that cascade."""
-    return sorted({_key(row) for row in transaction.rows("heal_cascade")})
+def expired_claims(transaction: Transaction) -> list[OutRow]:
+    return _found(transaction.rows("expired_claims"))
+
+
+def retrying_jobs(transaction: Transaction) -> list[JobId]:
+    return [row["jobid"] for row in transaction.rows("retrying_jobs")]
+
+
+def failures_to_retry(transaction: Transaction, jobids: Sequence[JobId]) -> list[OutRow]:
+    return _found(transaction.rows("failures_to_retry", jobids=list(jobids)))
+
+
+def cascading_jobs(transaction: Transaction) -> list[JobId]:
+    return [row["jobid"] for row in transaction.rows("cascading_jobs")]
+
+
+def made_chunks(transaction: Transaction, jobid: JobId) -> list[DataId]:
+    return [row["dataid"] for row in transaction.rows("made_chunks", jobids=[jobid])]
+
+
+def stale_chunks(
+    transaction: Transaction, jobids: Sequence[JobId], dataids: Sequence[DataId] | None = None
+) -> list[OutRow]:
+    """`dataids`: only among these."""
+    wanted = None if dataids is None else list(dataids)
+    return _found(transaction.rows("stale_chunks", jobids=list(jobids), dataids=wanted))
+
+
+def change(transaction: Transaction, act: Act, rows: Sequence[OutRow]) -> list[tuple[ChunkKey, Status]]:
+    """The chunks that still need it and that no other transaction holds, with their new status."""
+    columns = {
+        "datasetids": [row.datasetid for row in rows],
+        "jobids": [row.jobid for row in rows],
+        "dataids": [row.dataid for row in rows],
+    }
+    changed = transaction.rows(act, **columns)
+    return [
+        (ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"])), Status(row["status"]))
+        for row in changed
+    ]
 
 
 def ask_again(transaction: Transaction) -> int:
     """Evaluate all refused chunks again; their number."""
     asked: int = transaction.value("heal_blocked")
     return asked
+
+
+def broken_chunks(transaction: Transaction) -> list[str]:
+    """The chunks that cannot be evaluated, each with the error."""
+    return [f"{row['jobid']}/{row['dataid']}: {row['problem']}" for row in transaction.rows("broken_chunks")]
 
 
 def close_runs(transaction: Transaction) -> int:
@@ -38,11 +89,15 @@ def remove_strays(transaction: Transaction) -> int:
     return len(transaction.rows("heal_strays"))
 
 
-def rebuild_runnable(transaction: Transaction) -> tuple[int, int]:
-    """How many chunks were added to the runnable set and removed from it."""
-    rebuilt = transaction.one("rebuild_runnable")
-    return rebuilt["added"], rebuilt["removed"]
+def jobs_with_chunks(transaction: Transaction) -> list[JobId]:
+    return [row["jobid"] for row in transaction.rows("jobs_with_chunks")]
 
 
-def _key(row: Row) -> ChunkKey:
-    return ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"]))
+def rebuild_after(transaction: Transaction, jobid: JobId, after: str, count: int) -> tuple[str | None, int, int]:
+    """The next chunks of a Job: where to go on, and how many were added to the runnable set and removed from it."""
+    rebuilt = transaction.one("rebuild_after", jobid=jobid, after=after, count=count)
+    return rebuilt["last"], rebuilt["added"], rebuilt["removed"]
+
+
+def _found(rows: Sequence[Row]) -> list[OutRow]:
+    return [OutRow(datasetid=row["datasetid"], jobid=row["jobid"], dataid=row["dataid"]) for row in rows]

@@ -73,7 +73,8 @@ begin
         dataflow.record(text, text[], text[], boolean), dataflow.publish(json),
         dataflow.renew(text[], text[], text[], bigint[], interval[]),
         dataflow.announce(text, text[], jsonb[]), dataflow.rollback(bigint, text),
-        dataflow.evaluate(text[], text[]), dataflow.open_days(), dataflow.rebuild_runnable(text[]),
+        dataflow.evaluate(text[], text[]), dataflow.open_days(), dataflow.settle(text, integer),
+        dataflow.evaluate_again(text, text[]), dataflow.refuse_to_wait(text, integer[]), dataflow.idle_writers(),
         dataflow.begin_run(text, text, text), dataflow.record_heartbeat(bigint), dataflow.end_run(bigint, text),
         dataflow.end_forgotten_runs(), dataflow.delete_empty_run(bigint),
         dataflow.drop_versions(text, integer, interval, interval, text), dataflow.versions_dropped(bigint[]),
@@ -82,6 +83,6 @@ begin
 
     -- Changes the registry.
     grant insert, update, delete on dataflow.job, dataflow.dataset, dataflow.job_policy to dataflow_admin;
-    grant execute on function dataflow.stored_passwords(boolean) to dataflow_admin;
+    grant execute on function dataflow.stored_passwords(boolean), dataflow.hold_registry() to dataflow_admin;
 end
 $$;

@@ -2,7 +2,7 @@
 
 - `tables/*.sql` are a baseline and numbered changes. Each is applied once and never edited after its release.
 - `routines/*.sql` hold the functions, triggers and comments. When their text differs from what is installed, all of
-  them are dropped and created again, and the derived rows are rebuilt.
+  them are dropped and created again, and all chunks are evaluated again.
 - `roles.sql` is applied at every installation, because a role may be created later.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ..model.errors import SchemaMismatch
 from .database import Ledger, Transaction
 from .schema_files import BASELINE, RELEASE_0_1_0, ROUTINES, file_text, tables, texts, wanted
+from .settling import settle
 
 # The advisory lock makes concurrent installers wait for each other until the transaction ends. Nobody waits behind an
 # installer that itself waits for a forgotten transaction.
@@ -78,7 +79,8 @@ def install(ledger: Ledger) -> tuple[str, ...]:
         _refuse(report)
         applied = _apply(transaction, report.missing, is_upgrade=bool(recorded)) if report.missing else ()
         transaction.run_text(file_text("roles.sql").encode())
-        return applied
+    settle(ledger)
+    return applied
 
 
 def _apply(transaction: Transaction, missing: tuple[str, ...], *, is_upgrade: bool) -> tuple[str, ...]:
@@ -95,7 +97,7 @@ def _apply(transaction: Transaction, missing: tuple[str, ...], *, is_upgrade: bo
     if adopts:
         transaction.run_text(file_text("adopt/end.sql").encode())
     if is_upgrade:
-        transaction.rows("rebuild_runnable")
+        transaction.rows("unsettle_all")
     return (*(["adopt_upstream"] if adopts else []), *missing)
 
 

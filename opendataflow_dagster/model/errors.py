@@ -14,7 +14,8 @@
     |-- ForbiddenTransition       the state machine does not allow this transition
     |-- LedgerUnavailable         retryable: the database cannot be reached; try again later
     |-- LedgerConflict            retryable: another transaction blocked this one; try again at once
-    |   `-- StaleAnswers          a claim found a chunk changed; it retries by itself
+    |   |-- StaleAnswers          a claim found a chunk changed; it retries by itself
+    |   `-- BlockedBySession      a transaction does not end; names its session and how to end it
     |-- SchemaMismatch            the database's schema is not the one this version needs
     |-- EmbeddedPostgresError     the embedded server cannot be started or stopped
     |-- ScriptFailed              a script ended with an exit code other than 0, or was stopped
@@ -107,6 +108,10 @@ class StaleAnswers(LedgerConflict):
     def __init__(self, dataids: list[str]) -> None:
         super().__init__(f"chunk {listing(dataids, 5)} changed while it was being claimed; try again")
         self.dataids = dataids
+
+
+class BlockedBySession(LedgerConflict):
+    """Waiting longer is no use: a person or a program has left a transaction open."""
 
 
 class SchemaMismatch(OpenDataFlowError):

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from time import monotonic
 
 from ..ledger import claims, lookup, registry
 from ..ledger.claims import Candidate
 from ..ledger.database import Ledger
-from ..ledger.retry import PATIENCE_SECONDS
+from ..ledger.retry import Pauses
+from ..ledger.settling import settle
 from ..model.claim import Claim
 from ..model.errors import InvalidInput, LedgerConflict, NoGo, OpenDataFlowError, StaleAnswers
 from ..model.ids import DataId, JobId, RunId, data_id, job_id
@@ -42,9 +42,9 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
     """The next chunks of a Job, at most `count`; none when nothing can run now."""
     if count < 1:
         raise InvalidInput(f"cannot claim {count} chunks; ask for at least one")
-    job, opened_days = job_id(jobid), False
+    job, looked_further = job_id(jobid), False
     claimed: list[Claim] = []
-    until = monotonic() + PATIENCE_SECONDS
+    pauses = Pauses()
     candidate_count = min(count, _MOST_CANDIDATES)
     with _given_back_on_error(ledger, claimed):
         while True:
@@ -52,9 +52,10 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
                 with ledger.statement() as statement:
                     candidates = claims.next_candidates(statement, job, candidate_count)
                 if not candidates:
-                    if claimed or opened_days or not _open_days(ledger, job):
+                    if claimed or looked_further:
                         return claimed
-                    opened_days = True
+                    _look_further(ledger, job)
+                    looked_further = True
                     continue
                 placed, _ = _look_at_files(ledger, job, candidates)
                 if not placed:
@@ -63,7 +64,7 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
                     wanted = min(count - len(claimed), len(placed))
                     taken = claims.claim(statement, job, placed, count=wanted, run_id=run_id)
             except LedgerConflict as conflict:
-                _give_way(ledger, job, conflict, until)
+                _give_way(ledger, job, conflict, pauses)
                 continue
             if taken is None:
                 raise unknown_job(job)
@@ -88,7 +89,7 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
     job, waiting = job_id(jobid), list(dict.fromkeys(data_id(dataid) for dataid in dataids))
     claimed: list[Claim] = []
     refused: list[Verdict] = []
-    until = monotonic() + PATIENCE_SECONDS
+    pauses = Pauses()
     with _given_back_on_error(ledger, claimed):
         while True:
             try:
@@ -109,9 +110,9 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
                 waiting = [verdict.dataid for verdict in taken.refused if verdict.go]
                 if not waiting:
                     return Claimed(claims=tuple(claimed), refused=tuple(refused), at_limit=at_limit)
-                _plan(ledger, job, waiting, until)
+                _plan(ledger, job, waiting, pauses)
             except LedgerConflict as conflict:
-                _give_way(ledger, job, conflict, until)
+                _give_way(ledger, job, conflict, pauses)
 
 
 @contextmanager
@@ -145,19 +146,20 @@ def _look_at_files(
     return placed, misplaced
 
 
-def _plan(ledger: Ledger, job: JobId, dataids: Sequence[DataId], until: float) -> None:
+def _plan(ledger: Ledger, job: JobId, dataids: Sequence[DataId], pauses: Pauses) -> None:
     """Asking for chunks by name plans them. A chunk that is planned is evaluated again."""
-    if monotonic() > until:
+    if pauses.are_over:
         raise _too_busy(job)
     with ledger.transaction() as transaction:
         registry.announce_chunks(transaction, job, dataids)
         claims.evaluate(transaction, job, dataids)
 
 
-def _give_way(ledger: Ledger, job: JobId, conflict: LedgerConflict, until: float) -> None:
-    if monotonic() > until:
+def _give_way(ledger: Ledger, job: JobId, conflict: LedgerConflict, pauses: Pauses) -> None:
+    if not pauses.pause():
         raise _too_busy(job) from conflict
     if isinstance(conflict, StaleAnswers):
+        settle(ledger, job)
         with suppress(LedgerConflict), ledger.transaction() as transaction:
             claims.evaluate(transaction, job, [DataId(dataid) for dataid in conflict.dataids])
 
@@ -166,8 +168,9 @@ def _too_busy(job: JobId) -> LedgerConflict:
     return LedgerConflict(f"job {job}: other transactions keep changing its chunks; try again")
 
 
-def _open_days(ledger: Ledger, job: JobId) -> bool:
-    """Nothing can run: is the Job registered at all, and has its `today` reached another day?"""
+def _look_further(ledger: Ledger, job: JobId) -> None:
+    """Nothing can run: is the Job registered at all, was it changed a moment ago, and has its `today` a new day?"""
+    settle(ledger, job)
     with ledger.transaction() as transaction:
         require_job(transaction, job)
-        return claims.open_days(transaction)
+        claims.open_days(transaction)

@@ -1,14 +1,30 @@
-"""heal: recover from crashes and expired leases. Any client may call it at any time, also concurrently."""
+"""heal: recover from crashes and expired leases. Any client may call it at any time, also concurrently.
+
+Each part works in short transactions. A chunk that cannot be healed is reported and stops no other. One that another
+transaction holds is left for the next time.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
 from ..ledger import healing
 from ..ledger.claims import open_days
-from ..ledger.database import Ledger
-from ..model.ids import ChunkKey
+from ..ledger.database import Ledger, Transaction
+from ..ledger.healing import Act, OutRow
+from ..ledger.retry import retry_conflicts
+from ..ledger.settling import PATIENCE_SECONDS, PORTION, settle
+from ..model.errors import LedgerConflict, OpenDataFlowError
+from ..model.ids import ChunkKey, JobId
 from ..model.status import Status
+
+# Chunks that are changed in one transaction.
+_AT_ONCE: Final = 100
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,45 +44,151 @@ class Healed:
     added: int = 0
     removed: int = 0
     closed_runs: int = 0
+    #: What could not be healed, and why. All the rest was.
+    problems: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return (
             f"expired leases: {len(self.resubmitted)} resubmitted, {len(self.gave_up)} failed; "
             f"retried: {len(self.retried)}; cascaded: {len(self.cascaded)}; re-evaluated: {self.asked_again}; "
             f"stray rows removed: {self.strays}; runnable set: {self.added} added, {self.removed} removed; "
-            f"runs closed: {self.closed_runs}"
+            f"runs closed: {self.closed_runs}; problems: {'; '.join(self.problems) or 'none'}"
         )
 
 
 def heal(ledger: Ledger, *, rebuild: bool = False, asked_by: str = "") -> Healed:
-    """Each part is a transaction of its own. `rebuild` also restores the derived rows; claims wait for it.
+    """`rebuild` also compares every chunk with its derived rows.
 
     Its changes have reasons of their own; `asked_by` is the person who asked for it, and why.
     """
-    person = f", asked by {asked_by}" if asked_by else ""
-    with ledger.transaction(actor=f"heal{person}") as transaction:
-        expired = healing.release_expired(transaction)
-    with ledger.transaction(actor=f"heal: retry policy{person}") as transaction:
-        retried = healing.retry_failed(transaction)
-    with ledger.transaction(actor=f"heal: cascade policy{person}") as transaction:
-        cascaded = healing.resubmit_stale(transaction)
-    with ledger.transaction(actor=f"heal{person}") as transaction:
-        open_days(transaction)
-        asked_again = healing.ask_again(transaction)
-        closed_runs = healing.close_runs(transaction)
+    work = _Heal(ledger=ledger, person=f", asked by {asked_by}" if asked_by else "")
+    settle(ledger)
+    expired = work.change("heal_expired", work.read(healing.expired_claims), actor="heal")
+    retried = work.change("heal_retries", work.failures_to_retry(), actor="heal: retry policy")
+    cascaded = work.change("heal_cascade", work.stale_chunks(), actor="heal: cascade policy")
+    work.do("`today` cannot be opened", open_days)
+    asked_again = work.do("refused chunks cannot be evaluated", healing.ask_again) or 0
+    closed_runs = work.do("runs cannot be closed", healing.close_runs) or 0
     strays = added = removed = 0
     if rebuild:
-        with ledger.transaction(actor=f"heal{person}") as transaction:
-            strays = healing.remove_strays(transaction)
-            added, removed = healing.rebuild_runnable(transaction)
+        strays = work.do("stray rows cannot be removed", healing.remove_strays) or 0
+        added, removed = work.rebuild()
     return Healed(
-        resubmitted=tuple(sorted(key for key, status in expired if status == Status.RESUBMIT)),
-        gave_up=tuple(sorted(key for key, status in expired if status == Status.FAILED)),
-        retried=tuple(retried),
-        cascaded=tuple(cascaded),
+        resubmitted=tuple(sorted(key for key, status in expired if status is Status.RESUBMIT)),
+        gave_up=tuple(sorted(key for key, status in expired if status is Status.FAILED)),
+        retried=tuple(sorted({key for key, _ in retried})),
+        cascaded=tuple(sorted({key for key, _ in cascaded})),
         asked_again=asked_again,
         strays=strays,
         added=added,
         removed=removed,
         closed_runs=closed_runs,
+        problems=(*work.problems, *work.read(healing.broken_chunks)),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Heal:
+    ledger: Ledger
+    person: str
+    problems: list[str] = field(default_factory=list)
+
+    def read(self, read: Callable[[Transaction], Found]) -> Found:
+        with self.ledger.statement() as statement:
+            return read(statement)
+
+    def do(self, what: str, act: Callable[[Transaction], Found]) -> Found | None:
+        """A step that is one transaction. Without locks that others hold, it is done the next time."""
+        try:
+            with self.ledger.transaction(actor=f"heal{self.person}") as transaction:
+                return act(transaction)
+        except LedgerConflict:
+            return None
+        except OpenDataFlowError as error:
+            self._report(what, error)
+            return None
+
+    def change(self, act: Act, rows: Sequence[OutRow], *, actor: str) -> list[tuple[ChunkKey, Status]]:
+        def change(portion: Sequence[OutRow]) -> list[tuple[ChunkKey, Status]]:
+            with self.ledger.transaction(actor=f"{actor}{self.person}") as transaction:
+                return healing.change(transaction, act, portion)
+
+        portions = [rows[begin : begin + _AT_ONCE] for begin in range(0, len(rows), _AT_ONCE)]
+        return [changed for portion in portions for changed in self._each(portion, change)]
+
+    def failures_to_retry(self) -> list[OutRow]:
+        jobids = self.read(healing.retrying_jobs)
+        return self._each(jobids, lambda some: self.read(lambda read: healing.failures_to_retry(read, some)))
+
+    def stale_chunks(self) -> list[OutRow]:
+        def look_at_each_chunk(jobid: JobId) -> list[OutRow]:
+            dataids = self.read(lambda read: healing.made_chunks(read, jobid))
+            return self._each(
+                [(jobid, dataid) for dataid in dataids],
+                lambda some: self.read(lambda read: healing.stale_chunks(read, [jobid], [chunk for _, chunk in some])),
+            )
+
+        jobids = self.read(healing.cascading_jobs)
+        return self._each(
+            jobids,
+            lambda some: self.read(lambda read: healing.stale_chunks(read, some)),
+            lambda jobid, _: look_at_each_chunk(jobid),
+        )
+
+    def rebuild(self) -> tuple[int, int]:
+        added = removed = 0
+        for jobid in self.read(healing.jobs_with_chunks):
+            try:
+                more, less = self._rebuild_job(jobid)
+            except OpenDataFlowError as error:
+                if error.retryable and not isinstance(error, LedgerConflict):
+                    raise
+                self.problems.append(f"job {jobid} is not rebuilt: {error}")
+            else:
+                added, removed = added + more, removed + less
+        return added, removed
+
+    def _rebuild_job(self, jobid: JobId) -> tuple[int, int]:
+        def step() -> tuple[str | None, int, int]:
+            with self.ledger.transaction(actor=f"heal{self.person}") as transaction:
+                return healing.rebuild_after(transaction, jobid, after, PORTION)
+
+        after, added, removed = "", 0, 0
+        while True:
+            last, more, less = retry_conflicts(step, PATIENCE_SECONDS)
+            added, removed = added + more, removed + less
+            if last is None:
+                return added, removed
+            after = last
+
+    def _each(
+        self,
+        items: Sequence[Item],
+        act: Callable[[Sequence[Item]], list[Found]],
+        otherwise: Callable[[Item, OpenDataFlowError], list[Found]] | None = None,
+    ) -> list[Found]:
+        """All together; where that fails, one half after the other, so that only the item at fault is left out."""
+        if not items:
+            return []
+        try:
+            return act(items)
+        except OpenDataFlowError as error:
+            if error.retryable and not isinstance(error, LedgerConflict):
+                raise
+            if len(items) == 1:
+                if otherwise is not None:
+                    return otherwise(items[0], error)
+                if not isinstance(error, LedgerConflict):
+                    self._report(_name(items[0]), error)
+                return []
+        half = len(items) // 2
+        return [*self._each(items[:half], act, otherwise), *self._each(items[half:], act, otherwise)]
+
+    def _report(self, what: str, error: OpenDataFlowError) -> None:
+        if error.retryable:
+            raise error
+        self.problems.append(f"{what}: {error}")
+
+
+def _name(item: object) -> str:
+    return "/".join(map(str, item)) if isinstance(item, tuple) else f"{item}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..ledger import registration, registry
 from ..ledger.database import Ledger, Transaction
+from ..ledger.settling import settle
 from ..model.dataset import Dataset
 from ..model.errors import InvalidDefinition, UnknownName
 from ..model.ids import DatasetId, data_id
@@ -16,7 +17,10 @@ from ..model.job_graph import refuse_cycles, refuse_two_producers
 def register(ledger: Ledger, datasets: Sequence[Dataset] = (), jobs: Sequence[Job] = ()) -> int:
     """All or nothing. Returns the number of new or changed definitions."""
     with ledger.transaction() as transaction:
-        return register_in(transaction, datasets, jobs)
+        changed = register_in(transaction, datasets, jobs)
+    if changed:
+        settle(ledger)
+    return changed
 
 
 def register_in(transaction: Transaction, datasets: Sequence[Dataset], jobs: Sequence[Job]) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..ledger import definitions
 from ..ledger.database import Ledger
+from ..ledger.settling import settle
 from ..model.errors import UnknownName
 from ..model.registry import Registry
 from ..model.registry_json import to_named_json
@@ -41,6 +42,7 @@ def import_registry(ledger: Ledger, registry: Registry) -> RegistryChanges:
         changes = preview_import(definitions.read_registry(transaction), registry)
         register_in(transaction, [definition.dataset for definition in registry.datasets], registry.jobs)
         definitions.put_connections(transaction, registry.datasets)
+    settle(ledger)
     return changes
 
 

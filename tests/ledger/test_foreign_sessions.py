@@ -163,7 +163,7 @@ def test_an_input_that_is_made_ready_from_an_old_snapshot_is_refused_or_wakes_it
         "update dataflow.dataset set skipped_input = 'passes'",
         "insert into dataflow.chunk_input values ('clean', '1', 'raw', '1')",
         "select dataflow.evaluate(array['clean'], array['1'])",
-        "select dataflow.rebuild_runnable()",
+        "select dataflow.evaluate_again('clean', array['1'])",
         "select dataflow.plan('load', array['x'], null, '{}', '{}', '{}')",
         "select dataflow.drop_versions('raw', 1, null, '0', 'me')",
         "insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location)"

@@ -15,26 +15,28 @@ EVERY_ROLE = (READER, OPERATOR, ADMIN)
 
 #: They only read, with the rights of the caller.
 READING = """
-    answers ask claimed_inputs code_of consumers_of content_lock first_problems folder folders_above has_dataid
-    is_day is_its_day is_news is_shared lease_of max_attempts_of must_wait natural_key newer_inputs other_inputs_of
-    overlapping_roots problems_of problems_of_chunk question_placed question_ready question_right question_safe
-    question_valid room spellings status_after_crash sweep_lock unlisted_input versions_near versions_read
-    versions_to_drop whose_turn with_manifests
+    answers ask chunks_after claimed_inputs code_of consumers_of content_lock first_problems folder folders_above
+    has_dataid holders_of is_day is_its_day is_news is_shared lease_of max_attempts_of must_wait natural_key
+    newer_inputs other_inputs_of overlapping_roots problems_of problems_of_chunk question_placed question_ready
+    question_right question_safe question_valid refuse_isolation room spellings status_after_crash sweep_lock
+    unlisted_input versions_near versions_read versions_to_drop whose_turn with_manifests
 """
 #: What an operator does beyond typing a status. With the rights of the owner, and arguments of plain types.
 OPERATING = """
-    announce begin_run claim delete_empty_run drop_versions end_forgotten_runs end_run evaluate force open_days plan
-    publish rebuild_runnable record record_heartbeat renew request rollback script_items versions_dropped
+    announce begin_run claim delete_empty_run drop_versions end_forgotten_runs end_run evaluate evaluate_again force
+    idle_writers open_days plan publish record record_heartbeat refuse_to_wait renew request rollback script_items
+    settle versions_dropped
 """
-ADMINISTERING = "stored_passwords"
+ADMINISTERING = "hold_registry stored_passwords"
 #: Of constraints, which run as the user who writes.
 CHECKING = "is_name is_whole"
 #: Triggers, and what the functions above call.
 INTERNAL = """
     adopt_rows after_control_change after_dataset_change after_delete after_insert after_job_change after_listing
-    after_policy_change after_update align_outputs dependents_of evaluate_around_reader follow guard_row keep_modified
+    after_policy_change after_update align_outputs await_evaluations dependents_of evaluate_around_reader
+    evaluate_differing follow guard_row keep_modified
     lock_planned_inputs lock_readers lock_registry lock_turns pass_turns record_definition refuse refuse_change
-    refuse_stale refuse_swept refuse_truncate release_in_rows
+    refuse_stale refuse_swept refuse_truncate release_in_rows unsettle
 """
 EXECUTE = {
     **{name: set(EVERY_ROLE) for name in READING.split()},
@@ -62,6 +64,7 @@ ADMINS_WRITE = {**OPERATORS_WRITE, "dataset": _WRITE, "job": _WRITE, "job_policy
 TABLES = {
     *("chunk_event", "chunk_input", "data_manifest", "dataset", "datastatus", "job", "job_control", "job_event"),
     *("job_policy", "job_run", "migration", "registry_event", "reported", "runnable", "status_transition", "verdict"),
+    "unsettled",
     "version_sweep",
 }
 TYPES = {"candidate", "change", "fact", "in_row", "runnable_row", "staged", "taken"}
@@ -107,7 +110,7 @@ def test_functions_with_the_owners_rights_are_for_operators_and_triggers_alone(c
     found = catalog.execute(
         "select proname::text from pg_proc where pronamespace = 'dataflow'::regnamespace and prosecdef"
     )
-    assert {name for (name,) in found} - {*OPERATING.split(), ADMINISTERING} <= set(INTERNAL.split())
+    assert {name for (name,) in found} - {*OPERATING.split(), *ADMINISTERING.split()} <= set(INTERNAL.split())
 
 
 def test_every_argument_of_an_operators_function_has_a_plain_type(catalog: psycopg.Connection) -> None:
@@ -115,7 +118,7 @@ def test_every_argument_of_an_operators_function_has_a_plain_type(catalog: psyco
         "select distinct t.typname::text, t.typnamespace::regnamespace::text from pg_proc p"
         " cross join lateral unnest(p.proargtypes) as a(type) join pg_type t on t.oid = a.type"
         " where p.pronamespace = 'dataflow'::regnamespace and p.proname = any (%s)",
-        ([*OPERATING.split(), ADMINISTERING],),
+        ([*OPERATING.split(), *ADMINISTERING.split()],),
     ).fetchall()
     assert {schema for _, schema in found} == {"pg_catalog"}
     assert not {name for name, _ in found if name.startswith(("any", "record"))}

@@ -295,7 +295,8 @@ TRICKS = {
     "an answer that says nothing": "select dataflow.record('print', array['3'], array[null], true)",
     "an empty text": "select dataflow.record('print', array['3'], array[''], true)",
     "nonsense": f"select dataflow.record('print', array['3'], array['{NONSENSE}'], true)",
-    "rebuilding": "select dataflow.rebuild_runnable()",
+    "rebuilding": "select dataflow.evaluate_again('print', array['3'])",
+    "settling": "select dataflow.settle('print', 1000)",
     "planning": "select dataflow.plan('print', array['3'], null, '{}', '{}', '{}')",
     "planning without inputs": "select dataflow.plan('print', array['3'], null, array['3'], array['page'], array[''])",
     "a request": "select dataflow.request('print', array['3'], now(), null, '', 'ada', '{}', '{}', '{}')",
@@ -425,7 +426,7 @@ def test_shadowed_names_do_not_reach_our_functions(flow: Flow, playground: None,
     assert last_event(flow, "5") == (None, "READY", f"hostile_{role}")
     assert ("clean", "5") in flow.runnable()
     psql.execute("select dataflow.evaluate(array['clean'], array['5'])")
-    psql.execute("select dataflow.rebuild_runnable()")
+    psql.execute("select dataflow.evaluate_again('clean', array['5'])")
     assert ("clean", "5") in flow.runnable()
 
 

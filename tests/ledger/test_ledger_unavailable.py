@@ -181,9 +181,12 @@ def test_a_verb_that_loses_its_connection_changes_nothing_and_can_be_repeated(
                 assert_clear(error, flow.url)
                 assert fired
             else:
-                assert not fired, f"{fired} was run on a connection that had ended"
+                # Chunks of a registration that is committed are settled by the next claim.
+                assert fired in ([], ["settle"]), f"{fired} was run on a connection that had ended"
         if not fired:
             break
+        if fired == ["settle"]:
+            continue
         assert everything(flow.psql) == before, f"half-written by {fired}"
         verb.act(flow, str(at), prepared)
     assert at > 1, "the verb has a statement"

@@ -1058,7 +1058,10 @@ NOT_ONE = '{"kind": "static", "keys": ["2"]}'
             "insert into dataflow.job (jobid, itemtype, datasetid) values ('total', 'IN', 'raw')",
             {"1": None, "2": None},
         ),
-        ("insert into dataflow.runnable (jobid, dataid, sort_key) values ('total', '1', '')", {"1": None, "2": None}),
+        (
+            "insert into dataflow.runnable (jobid, dataid, sort_key) values ('total', '1', dataflow.natural_key('1'))",
+            {"1": None, "2": None},
+        ),
     ],
 )
 def test_a_publish_gives_its_consumers_the_same_answers_as_the_gate(

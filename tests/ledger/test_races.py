@@ -773,6 +773,10 @@ def test_a_shared_input_stays_locked_for_a_claim_made_during_another_publish(flo
     assert_invariants(flow.psql)
 
 
+def heals_expired(transaction: Transaction) -> object:
+    return healing.change(transaction, "heal_expired", healing.expired_claims(transaction))
+
+
 SOMEONE: Final = "insert into dataflow.datastatus values"
 WINDOW: Final = {"1": ["1", "2"], "2": ["2"], "3": ["3"], "4": ["1"]}
 
@@ -841,7 +845,7 @@ def operations_on_a_graph(flow: Flow) -> dict[str, Operation]:
         ),
         "plan daily/4": lambda transaction: registry.plan_chunks(transaction, daily, [DataId("4")]),
         "plan report/2": lambda transaction: registry.plan_chunks(transaction, report, [DataId("2")]),
-        "heal": healing.release_expired,
+        "heal": heals_expired,
     }
 
 
@@ -892,7 +896,7 @@ def operations_on_a_line(flow: Flow) -> dict[str, Operation]:
             "insert into dataflow.job (jobid, itemtype, datasetid) values ('total', 'IN', 'raw') on conflict do nothing"
         ),
         "forget total": typed("delete from dataflow.job where jobid = 'total'"),
-        "heal": healing.release_expired,
+        "heal": heals_expired,
     }
 
 

@@ -63,12 +63,12 @@ def rows(flow: Flow) -> dict[tuple[str, str], str | None]:
 
 
 def test_seven_hundred_jobs_take_as_many_statements_as_seven(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also on the server: a rebuild of the runnable set for each Job would take minutes."""
+    """Also on the server: a mark for each Job would be as many locks."""
 
-    def rebuilds(ledger: Ledger) -> int:
+    def marks(ledger: Ledger) -> int:
         with ledger.statement() as statement:
             statement.run_text(b"select pg_stat_force_next_flush()")
-        calls = "select sum(calls) from pg_stat_user_functions where funcname = 'rebuild_runnable'"
+        calls = "select sum(calls) from pg_stat_user_functions where funcname = 'unsettle'"
         row = flow.psql.execute(calls).fetchone()
         assert row is not None
         return int(row[0] or 0)
@@ -76,12 +76,12 @@ def test_seven_hundred_jobs_take_as_many_statements_as_seven(flow: Flow, monkeyp
     def registered(ledger: Ledger, numbers: range) -> tuple[Counter[str], int]:
         jobs = [job(f"job_{n}: {'' if n % 7 == 0 else f'set_{n - 1}'} -> set_{n}") for n in numbers]
         datasets = [Dataset(datasetid=DatasetId(f"set_{n}")) for n in numbers]
-        before = rebuilds(ledger)
+        before = marks(ledger)
         statements.clear()
         assert register(ledger, datasets, jobs) == 2 * len(numbers)
         assert register(ledger, datasets, jobs) == 0
         sent = Counter(statements)
-        return sent, rebuilds(ledger) - before
+        return sent, marks(ledger) - before
 
     statements = count_statements(monkeypatch)
     with Ledger(make_conninfo(flow.url, options="-c track_functions=pl"), connections=1) as ledger:

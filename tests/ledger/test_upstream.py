@@ -304,8 +304,8 @@ def test_a_job_may_be_inserted_before_and_after_its_dataset(upstream: Upstream, 
     upstream.run("insert into dataset (datasetid) values ('tidy')")
     upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
     upstream.run("insert into job (datasetid, itemtype, jobid) values ('tidy', 'OUT', 'clean')")
-    assert flow.runnable() == [("clean", "1")]
-    assert claim(flow.ledger, "clean", "1").outputs == ("tidy",)
+    (taken,) = claim_next(flow.ledger, "clean")
+    assert (taken.dataid, taken.outputs) == ("1", ("tidy",))
 
 
 def test_registering_twice_with_on_conflict_registers_once(upstream: Upstream) -> None:

@@ -1,34 +1,76 @@
+-- name: expired_claims
+-- Leases that expired: the holder is dead or has lost the chunk.
+select s.datasetid, s.jobid, s.dataid from dataflow.datastatus s
+ where s.locktype = 'OUT' and s.claim_id is not null and s.lease_until <= clock_timestamp()
+ order by 1, 2, 3
+
 -- name: heal_expired
--- Leases that expired: the holder is dead or has lost the chunk. The crash rule applies.
+-- The crash rule applies. In order, and without rows that a publish or another heal is changing.
 update dataflow.datastatus s
    set status = dataflow.status_after_crash(s.jobid, s.retries), retries = s.retries + 1,
        reason = format('the lease of claim %%s expired at %%s (attempt %%s)', s.claim_id, to_char(s.lease_until at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), s.attempt)
  where (s.datasetid, s.jobid, s.dataid) in (
-       -- In order, skipping rows that a publish or another heal is changing.
        select e.datasetid, e.jobid, e.dataid from dataflow.datastatus e
+         join unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[]) as g(datasetid, jobid, dataid)
+              on e.datasetid = g.datasetid and e.jobid = g.jobid and e.dataid = g.dataid
         where e.locktype = 'OUT' and e.claim_id is not null and e.lease_until <= clock_timestamp()
         order by e.datasetid, e.jobid, e.dataid
-          for update skip locked)
+          for update of e skip locked)
 returning s.datasetid, s.dataid, s.status
 
--- name: heal_retries
--- Failures that the retry policy of the Job covers.
-update dataflow.datastatus s set status = 'RESUBMIT', retries = s.retries + 1
+-- name: retrying_jobs
+-- Jobs with a retry policy.
+select p.jobid from dataflow.job_policy p where p.retry_on is not null order by 1
+
+-- name: failures_to_retry
+-- Failures that the retry policies of these Jobs cover.
+select s.datasetid, s.jobid, s.dataid
   from dataflow.job_policy p
- where p.jobid = s.jobid and p.retry_on is not null
-   and s.locktype = 'OUT' and s.status = 'FAILED' and s.reason ~ p.retry_on
-   and s.retries + 1 < p.max_attempts and s.modified + p.retry_delay <= now()
-returning s.datasetid, s.dataid
+  join dataflow.datastatus s on s.jobid = p.jobid and s.locktype = 'OUT' and s.status = 'FAILED'
+ where p.jobid = any (%(jobids)s) and s.reason ~ p.retry_on and s.retries + 1 < p.max_attempts and s.modified + p.retry_delay <= now()
+ order by 1, 2, 3
+
+-- name: heal_retries
+-- Retry them.
+update dataflow.datastatus s set status = 'RESUBMIT', retries = s.retries + 1
+ where (s.datasetid, s.jobid, s.dataid) in (
+       select e.datasetid, e.jobid, e.dataid from dataflow.datastatus e
+         join unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[]) as g(datasetid, jobid, dataid)
+              on e.datasetid = g.datasetid and e.jobid = g.jobid and e.dataid = g.dataid
+        where e.locktype = 'OUT' and e.status = 'FAILED'
+        order by e.datasetid, e.jobid, e.dataid
+          for update of e skip locked)
+returning s.datasetid, s.dataid, s.status
+
+-- name: cascading_jobs
+-- Jobs whose chunks follow their inputs.
+select p.jobid from dataflow.job_policy p where p.cascade order by 1
+
+-- name: made_chunks
+-- The READY chunks of these Jobs.
+select s.dataid from dataflow.datastatus s where s.jobid = any (%(jobids)s) and s.locktype = 'OUT' and s.status = 'READY' group by 1 order by 1
+
+-- name: stale_chunks
+-- READY chunks of these Jobs with a newer input.
+select s.datasetid, s.jobid, s.dataid
+  from dataflow.datastatus s
+  join dataflow.data_manifest m on m.manifest_id = s.manifest_id
+ where s.jobid = any (%(jobids)s) and s.locktype = 'OUT' and s.status = 'READY'
+   and (%(dataids)s::text[] is null or s.dataid = any (%(dataids)s))
+   and exists (select from dataflow.newer_inputs(m.inputs))
+ order by 1, 2, 3
 
 -- name: heal_cascade
--- READY chunks with a newer input, of Jobs that cascade.
-update dataflow.datastatus s
-   set status = 'RESUBMIT', reason = 'an input was published anew'
-  from dataflow.job_policy p, dataflow.data_manifest m
- where p.jobid = s.jobid and p.cascade
-   and s.locktype = 'OUT' and s.status = 'READY' and m.manifest_id = s.manifest_id
-   and exists (select from dataflow.newer_inputs(m.inputs))
-returning s.datasetid, s.dataid
+-- Make them again.
+update dataflow.datastatus s set status = 'RESUBMIT', reason = 'an input was published anew'
+ where (s.datasetid, s.jobid, s.dataid) in (
+       select e.datasetid, e.jobid, e.dataid from dataflow.datastatus e
+         join unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[]) as g(datasetid, jobid, dataid)
+              on e.datasetid = g.datasetid and e.jobid = g.jobid and e.dataid = g.dataid
+        where e.locktype = 'OUT' and e.status = 'READY'
+        order by e.datasetid, e.jobid, e.dataid
+          for update of e skip locked)
+returning s.datasetid, s.dataid, s.status
 
 -- name: heal_strays
 -- IN rows of claims that are gone.
@@ -43,14 +85,31 @@ returning i.datasetid, i.dataid
 
 -- name: heal_blocked
 -- Refused chunks are evaluated again: a file may be back, or a day may have begun.
-select coalesce(sum(b.count), 0)::int as asked
-  from (select array_agg(r.jobid) as jobids, array_agg(r.dataid) as dataids, count(*)
-          from dataflow.runnable r where r.blocked is not null having count(*) > 0) b
- cross join lateral dataflow.evaluate(b.jobids, b.dataids)
+select coalesce(sum(cardinality(b.dataids)), 0)::int as asked
+  from (select r.jobid, array_agg(r.dataid) as dataids from dataflow.runnable r where r.blocked is not null group by r.jobid) b
+ cross join lateral dataflow.evaluate_again(b.jobid, b.dataids)
 
--- name: rebuild_runnable
--- Restore the runnable set from datastatus.
-select r.added, r.removed from dataflow.rebuild_runnable() r
+-- name: settle
+-- Evaluate chunks of Jobs whose definition changed, at most this many; null: of any Job. Is there more to do?
+select dataflow.settle(%(jobid)s, %(count)s) as more
+
+-- name: unsettle_all
+-- After an upgrade, every answer is an old one.
+select dataflow.unsettle(array(select j.jobid from dataflow.job j union select r.jobid from dataflow.runnable r))
+
+-- name: broken_chunks
+-- The chunks that cannot be evaluated.
+select u.jobid, u.dataid, u.problem from dataflow.unsettled u where u.problem is not null order by u.jobid, u.dataid
+
+-- name: jobs_with_chunks
+-- Every Job that has items or a place in the runnable set.
+select j.jobid from dataflow.job j union select r.jobid from dataflow.runnable r order by 1
+
+-- name: rebuild_after
+-- Compare the next chunks of a Job with their rows of the runnable set, and correct these.
+select c.dataids[%(count)s] as last, e.added, e.removed
+  from (select dataflow.chunks_after(%(jobid)s, %(after)s, %(count)s) as dataids offset 0) c
+ cross join lateral dataflow.evaluate_again(%(jobid)s, c.dataids) e
 
 -- name: heal_runs
 -- Runs that hold nothing and that their orchestrator never ended.

@@ -15,7 +15,7 @@ select r.concurrency, r.paused, r.reason, r.running, r.free from dataflow.room(%
 
 -- name: lock_registry
 -- Serializes registration when several code locations load at the same time.
-select pg_advisory_xact_lock(hashtext('dataflow'), hashtext('registry'))
+select dataflow.hold_registry()
 
 -- name: put_datasets
 -- Code is the master: the rows become what the code declares. A single statement rebuilds the runnable set only once.

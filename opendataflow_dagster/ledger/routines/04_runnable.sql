@@ -32,6 +32,8 @@ create function dataflow.evaluate(p_jobids text[], p_dataids text[]) returns voi
     language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_memoize = off
 as $$
 declare
+    -- A change of the registry waits for us, or we for it.
+    latch   text := pg_advisory_xact_lock_shared(hashtext('dataflow'), hashtext('evaluation'));
     held    dataflow.runnable_row[];
     awake   text[];
     ordered boolean := exists (select from dataflow.job_policy p where p.jobid = any (p_jobids) and p.ordered);
@@ -150,6 +152,8 @@ create function dataflow.follow(p_changes dataflow.change[], p_is_another boolea
     language plpgsql
 as $$
 declare
+    -- A change of the registry waits for us, or we for it.
+    latch      text := pg_advisory_xact_lock_shared(hashtext('dataflow'), hashtext('evaluation'));
     around     record;
     lost       record;
     jobids     text[];
@@ -363,58 +367,5 @@ begin
          having count(*) > 0;
     end if;
     return days;
-end
-$$;
-
--- Restore the runnable set of these Jobs (null: of all). Returns how many chunks were added and removed.
-create function dataflow.rebuild_runnable(p_jobids text[] default null, out added bigint, out removed bigint)
-    language plpgsql security definer set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        perform dataflow.refuse_isolation();
-    end if;
-    -- No status may change between our look and our write.
-    lock table dataflow.datastatus in share row exclusive mode;
-    create temporary table runnable_now on commit drop as
-    select c.jobid, a.*, dataflow.code_of(a.problems) as code
-      from (select n.jobid, array_agg(n.dataid) as dataids
-              from (select distinct j.jobid, s.dataid
-                      from dataflow.job j
-                      join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
-                     where (j.itemtype = 'IN' and j.mapping = 'equal' and s.status in ('READY', 'SKIPPED')
-                            or j.itemtype = 'OUT' and s.status in ('PENDING', 'RESUBMIT'))
-                       and (p_jobids is null or j.jobid = any (p_jobids))) n
-             group by n.jobid) c
-     cross join lateral dataflow.ask(c.jobid, c.dataids) a
-     where a.is_runnable;
-
-    delete from dataflow.runnable r
-     where (p_jobids is null or r.jobid = any (p_jobids))
-       and not exists (select from runnable_now n where n.jobid = r.jobid and n.dataid = r.dataid);
-    get diagnostics removed = row_count;
-
-    update dataflow.runnable r
-       set resubmit = n.resubmit, blocked = n.code, inputs = n.inputs
-      from runnable_now n
-     where n.jobid = r.jobid and n.dataid = r.dataid
-       and (r.resubmit, r.blocked, r.inputs) is distinct from (n.resubmit, n.code, n.inputs);
-
-    insert into dataflow.runnable (jobid, dataid, resubmit, sort_key, blocked, inputs)
-    select n.jobid, n.dataid, n.resubmit, dataflow.natural_key(n.dataid), n.code, n.inputs
-      from runnable_now n
-        on conflict (jobid, dataid) do nothing;
-    get diagnostics added = row_count;
-
-    insert into dataflow.verdict (jobid, dataid, problems, code, inputs)
-    select n.jobid, n.dataid, n.problems, n.code, n.inputs
-      from runnable_now n
-     where n.code is not null and dataflow.is_news(n.jobid, n.dataid, n.problems);
-    if added > 0 then
-        perform pg_notify('dataflow_runnable', n.jobid) from runnable_now n where n.code is null group by n.jobid;
-    end if;
-    -- The chunks of an ordered Job were asked without knowing each other.
-    perform dataflow.pass_turns(array(select distinct n.jobid from runnable_now n));
-    drop table runnable_now;
 end
 $$;

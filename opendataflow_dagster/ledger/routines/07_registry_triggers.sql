@@ -1,13 +1,9 @@
--- The triggers of the registry: its changes enter the history, and the runnable set follows them.
+-- The triggers of the registry: its changes enter the history, and mark the Jobs whose chunks must be evaluated again.
 
--- Of two changes at the same moment the second must see the first: each might close half a cycle. The lock is taken before a
--- row is touched, as a registration does.
+-- The lock is taken before a row is touched, as a registration does.
 create function dataflow.lock_registry() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        perform dataflow.refuse_isolation();
-    end if;
-    perform pg_advisory_xact_lock(hashtext('dataflow'), hashtext('registry'));
+    perform dataflow.hold_registry();
     return null;
 end
 $$;
@@ -16,21 +12,24 @@ create trigger lock_registry before insert or update or delete on dataflow.job
 create trigger lock_registry before insert or update or delete on dataflow.job_policy
     for each statement execute function dataflow.lock_registry();
 
--- The runnable set of the Jobs that a change touches is rebuilt.
+-- Only IN and OUT items decide which chunks may run; most rows are variables.
 create function dataflow.after_job_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
+    jobids  text[] := '{}';
     loop_of text;
 begin
     if tg_relid <> 'dataflow.job'::regclass then
         raise exception 'after_job_change is a trigger of job alone';
     end if;
-    if tg_op = 'DELETE' then
-        if not exists (select from old_rows) then
-            return null;  -- nothing changed; a rebuild would stop all writers for a moment
-        end if;
-    elsif not exists (select from new_rows) then
+    if tg_op <> 'INSERT' then
+        jobids := jobids || array(select o.jobid from old_rows o where o.itemtype in ('IN', 'OUT'));
+    end if;
+    if tg_op <> 'DELETE' then
+        jobids := jobids || array(select n.jobid from new_rows n where n.itemtype in ('IN', 'OUT'));
+    end if;
+    if jobids = '{}' then
         return null;
     end if;
     with recursive made_from as (
@@ -47,12 +46,7 @@ begin
         raise exception 'DataSets are made from themselves: %', loop_of
             using errcode = 'DF002', hint = 'remove one IN or OUT item of the jobs in the cycle';
     end if;
-    if tg_op <> 'INSERT' then
-        perform dataflow.rebuild_runnable(array(select distinct jobid from old_rows));
-    end if;
-    if tg_op <> 'DELETE' then
-        perform dataflow.rebuild_runnable(array(select distinct jobid from new_rows));
-    end if;
+    perform dataflow.unsettle(jobids);
     return null;
 end
 $$;
@@ -67,21 +61,20 @@ create trigger lock_registry before insert or update of location on dataflow.dat
     for each statement execute function dataflow.lock_registry();
 
 -- A root of its own for each DataSet: what is below it belongs to nobody else. Roots that overlap since before this was
--- refused stay as they are.
+-- refused stay as they are. The time zone must be one that we can compute with: other programs know other names.
+-- The connection, owner, domain and description decide nothing.
 create function dataflow.after_dataset_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-    jobids text[];
     moved  text[];
     clash  record;
+    lost   record;
 begin
     if tg_relid <> 'dataflow.dataset'::regclass then
         raise exception 'after_dataset_change is a trigger of dataset alone';
     end if;
-    if tg_op = 'DELETE' then
-        jobids := array(select distinct j.jobid from old_rows o join dataflow.job j on j.datasetid = o.datasetid);
-    else
+    if tg_op <> 'DELETE' then
         if tg_op = 'INSERT' then
             moved := array(select n.datasetid from new_rows n where n.location is not null);
         else
@@ -95,10 +88,25 @@ begin
                     using errcode = 'DF002', hint = 'give each a root of its own; to free the root of an unused DataSet, run: odf dataset set NAME --location ""';
             end if;
         end if;
-        jobids := array(select distinct j.jobid from new_rows n join dataflow.job j on j.datasetid = n.datasetid);
+        select n.datasetid, n.timezone into lost from new_rows n
+         where n.timezone <> 'UTC' and n.timezone not in (select z.name from pg_timezone_names z)
+         order by 1 limit 1;
+        if found then
+            raise exception 'DataSet %: Postgres knows no time zone %', lost.datasetid, quote_literal(lost.timezone)
+                using errcode = 'DF002', hint = 'use one such as UTC or Europe/Berlin; select name from pg_timezone_names lists them';
+        end if;
     end if;
-    if cardinality(jobids) > 0 then
-        perform dataflow.rebuild_runnable(jobids);
+    if tg_op = 'INSERT' then
+        perform dataflow.unsettle(array(select j.jobid from new_rows n join dataflow.job j on j.datasetid = n.datasetid));
+    elsif tg_op = 'DELETE' then
+        perform dataflow.unsettle(array(select j.jobid from old_rows o join dataflow.job j on j.datasetid = o.datasetid));
+    else
+        perform dataflow.unsettle(array(
+            select j.jobid
+              from (select datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, repeats, timezone
+                      from (select * from new_rows union all select * from old_rows) b
+                     group by 1, 2, 3, 4, 5, 6, 7, 8 having count(*) = 1) n
+              join dataflow.job j on j.datasetid = n.datasetid));
     end if;
     return null;
 end
@@ -120,9 +128,9 @@ begin
     end if;
     if tg_op = 'INSERT' and (new.ordered or new.catch_up)
        or tg_op = 'UPDATE' and (new.ordered, new.catch_up) <> (old.ordered, old.catch_up) then
-        perform dataflow.rebuild_runnable(array[new.jobid]);
+        perform dataflow.unsettle(array[new.jobid]);
     elsif tg_op = 'DELETE' and (old.ordered or old.catch_up) then
-        perform dataflow.rebuild_runnable(array[old.jobid]);
+        perform dataflow.unsettle(array[old.jobid]);
     end if;
     return null;
 end

@@ -235,6 +235,9 @@ begin
                          order by t.claim_id, t.attempt desc) c),
                (select count(*) from row_taken) = cardinality(chunks) * cardinality(job.outputs) + (select count(*) from input)
                and (select count(*) from pin) = (select coalesce(sum(jsonb_array_length(c.inputs)), 0) from chunk c)
+               -- The registry changed after the answers were given.
+               and not exists (select from dataflow.unsettled u where u.jobid = p_jobid and u.dataid = '')
+               and not exists (select from dataflow.unsettled u where u.jobid = p_jobid and u.dataid = any (array(select c.dataid from chunk c)))
           into claims, is_whole;
         if is_whole is not true then
             perform dataflow.refuse_stale(chunks);

@@ -34,9 +34,6 @@ declare
     staged dataflow.staged[];
     answer json;
 begin
-    -- A change of the registry waits here for us, and then evaluates what we published.
-    lock table dataflow.datastatus in row exclusive mode;
-
     -- Locked in one statement and used in the next, which sees what others did in the meantime. From here on the rows are
     -- ours and stay in their places. The outputs of a claim are published together or not at all.
     staged := array(

@@ -13,6 +13,7 @@ comment on table dataflow.data_manifest is 'The immutable record of each publish
 comment on table dataflow.version_sweep is 'Versions whose files retention removed; a rollback to them is refused.';
 comment on table dataflow.verdict is 'The five answers of every claim and every refusal. Append only.';
 comment on table dataflow.chunk_event is 'Every change of datastatus by any client. Append only.';
-comment on table dataflow.runnable is 'Derived: the chunks whose inputs are all READY and whose output is free, with the answers to the five questions. Triggers maintain it; rebuild_runnable restores it.';
+comment on table dataflow.runnable is 'Derived: the chunks whose inputs are all READY and whose output is free, with the answers to the five questions. Triggers maintain it; odf heal --rebuild restores it.';
+comment on table dataflow.unsettled is 'Jobs whose definition changed after their chunks were evaluated, and single chunks that could not be. Nobody claims them until they are.';
 comment on table dataflow.reported is 'Versions that an orchestrator has recorded. Derived: a deleted row is reported again.';
 comment on column dataflow.verdict.problems is 'The nos among the five answers, each with its question, problem and facts; empty: five yes.';
