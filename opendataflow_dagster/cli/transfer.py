@@ -36,11 +36,19 @@ def import_(change: Change, document: IO[str]) -> None:
     """
     from opendataflow_dagster.model.registry_json import registry_from_json
 
+    register(change, registry_from_json(_parsed(document)))
+
+
+def _parsed(document: IO[str]) -> object:
     try:
-        read = json.load(document)
+        return json.load(document)
+    except RecursionError:
+        problem = "it is nested too deeply"
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{document.name} is not valid JSON ({error}); create it with: odf job export") from None
-    register(change, registry_from_json(read))
+        problem = str(error)
+    except ValueError:
+        problem = "a number has too many digits"
+    raise InvalidInput(f"{document.name} is not valid JSON ({problem}); create it with: odf job export")
 
 
 def look_up(*, datasets: list[str] | None = None, jobs: list[str] | None = None) -> Registry:

@@ -338,7 +338,7 @@ class Ledger:
         if isinstance(error, errors.ProgramLimitExceeded):
             return InvalidInput(f"this exceeds a limit of Postgres ({_one_line(said)}); split it into smaller portions")
         if isinstance(error, errors.NumericValueOutOfRange):
-            return InvalidInput(f"a number is too large to be stored ({said}); use a smaller one")
+            return InvalidInput(f"a number is too large to be stored ({said[:100]}); use a smaller one")
         if isinstance(error, errors.UntranslatableCharacter | errors.InvalidTextRepresentation) or "NUL" in said:
             return InvalidInput(_unstorable("a text"))
         if isinstance(error, errors.ReadOnlySqlTransaction):

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from .errors import InvalidDefinition
 from .ids import DatasetId, dataset_id, is_storable
 from .partitions import Partitions
+from .text import brief
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,19 +37,21 @@ class Dataset:
             ZoneInfo(self.timezone)
         except (KeyError, ValueError, OSError):
             raise InvalidDefinition(
-                f"DataSet {self.datasetid}: {self.timezone!r} is not a time zone; use one such as UTC or Europe/Berlin"
+                f"DataSet {self.datasetid}: {brief(self.timezone)} is not a time zone; "
+                f"use one such as UTC or Europe/Berlin"
             ) from None
         for name, words in (("foreign_ready", (None, "trusted", "refused")), ("skipped_input", ("waits", "passes"))):
             if getattr(self, name) not in words:
                 choices = " or ".join(filter(None, words))
                 raise InvalidDefinition(
-                    f"DataSet {self.datasetid}: {name} is {getattr(self, name)!r}; it must be {choices}"
+                    f"DataSet {self.datasetid}: {name} is {brief(getattr(self, name))}; it must be {choices}"
                 )
         if self.location is not None:
             parts = self.location.split("/")
             if not self.location.strip("/ ") or ".." in parts or "." in parts or not is_storable(self.location):
                 raise InvalidDefinition(
-                    f"DataSet {self.datasetid}: {self.location!r} is not a root; use a folder or URL without . and .."
+                    f"DataSet {self.datasetid}: {brief(self.location)} is not a root; "
+                    f"use a folder or URL without . and .."
                 )
             object.__setattr__(self, "location", self.location.rstrip("/"))
 

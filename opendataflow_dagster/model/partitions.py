@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from .errors import InvalidDefinition
 from .ids import DataId, data_id
+from .text import brief
 
 Json: TypeAlias = dict[str, object]
 
@@ -42,7 +43,7 @@ class TimePartitions:
                     self.time_of(bound)
             except ValueError:
                 raise InvalidDefinition(
-                    f"{bound!r} is not a {self.kind} dataid; use the form {self._text(SOME_TIME)}"
+                    f"{brief(bound)} is not a {self.kind} dataid; use the form {self._text(SOME_TIME)}"
                 ) from None
         if self.last is not None and self.last < self.first:
             raise InvalidDefinition(f"partitions end ({self.last}) before they start ({self.first}); swap them")
@@ -138,7 +139,7 @@ class RangePartitions:
     def __post_init__(self) -> None:
         if not (0 <= self.first <= self.last < 10**18 and 1 <= self.step < 10**18):
             raise InvalidDefinition(
-                f"a range cannot go from {self.first} to {self.last} in steps of {self.step}; "
+                f"a range cannot go from {brief(self.first)} to {brief(self.last)} in steps of {brief(self.step)}; "
                 f"start at 0 or above, end later, and use steps of at least 1"
             )
 
@@ -193,7 +194,7 @@ def partitions_from_json(value: Mapping[str, Any]) -> Partitions:
         case {"kind": "hourly" | "daily" | "weekly" | "monthly" as kind, "first": str() as begin}:
             return TimePartitions(kind=kind, first=begin, last=value.get("last"))
     raise InvalidDefinition(
-        f"{dict(value)!r} are not partitions; use the form {daily('2024-01-01').to_json()!r}, "
+        f"{brief(dict(value))} are not partitions; use the form {daily('2024-01-01').to_json()!r}, "
         f"or kind hourly, weekly, monthly, static (keys) or range (first, last, step)"
     )
 

@@ -14,6 +14,7 @@ from .ids import DatasetId, JobId, is_storable
 from .job import Input, Job, Policy
 from .partitions import partitions_from_json
 from .registry import Registry
+from .text import brief
 
 FORMAT: Final = 1
 _HINT: Final = "compare it with the output of: odf job export"
@@ -144,12 +145,14 @@ def _read(value: object, key: str, read: Callable[[Mapping[str, Any]], _Entry]) 
     try:
         return read(entry)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidDefinition(f"{entry.get(key)!r} has a value of the wrong type ({error}); {_HINT}") from error
+        raise InvalidDefinition(
+            f"{brief(entry.get(key))} has a value of the wrong type ({brief(str(error))[1:-1]}); {_HINT}"
+        ) from error
 
 
 def _object(value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise InvalidDefinition(f"{value!r} is not a JSON object; {_HINT}")
+        raise InvalidDefinition(f"{brief(value)} is not a JSON object; {_HINT}")
     return value
 
 
@@ -162,12 +165,12 @@ def _name(value: Mapping[str, Any], key: str) -> str:
 def _check_types(what: str, value: Mapping[str, Any], kinds: Mapping[str, tuple[type, ...]]) -> None:
     """Every key is known, and every value has the right type and can be stored."""
     if unknown := sorted(set(value) - set(kinds)):
-        raise InvalidDefinition(f"{what} has the unknown key {unknown[0]!r}; use {', '.join(kinds)}")
+        raise InvalidDefinition(f"{what} has the unknown key {brief(unknown[0])}; use {', '.join(kinds)}")
     for name, field in value.items():
         # The exact type: in Python, True is an int.
         if type(field) not in kinds[name]:
             expected = " or ".join(_KINDS[kind] for kind in kinds[name])
-            raise InvalidDefinition(f"{what}: {name} is {field!r}, but must be {expected}; {_HINT}")
+            raise InvalidDefinition(f"{what}: {name} is {brief(field)}, but must be {expected}; {_HINT}")
         if isinstance(field, str) and not is_storable(field):
             raise InvalidDefinition(
                 f"{what}: {name} contains a character that cannot be stored, such as NUL; remove it"

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import islice
+from reprlib import Repr
+
+_repr = Repr()
+_repr.maxstring = _repr.maxlong = _repr.maxother = 60
+_repr.maxlevel = 3
 
 
 def listing(items: Collection[object], shown: int = 3, separator: str = ", ") -> str:
@@ -18,3 +23,8 @@ def listing(items: Collection[object], shown: int = 3, separator: str = ", ") ->
 def counted(number: int, noun: str) -> str:
     """`1 row`, `1,000 rows`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def brief(value: object) -> str:
+    """Its repr, for an error message: short, however long or deep it is."""
+    return _repr.repr(value)

@@ -255,6 +255,47 @@ def test_an_invalid_document_is_one_line_and_changes_nothing(unchanged: Odf, doc
     assert (unchanged.text("dataset", "list"), unchanged.text("job", "export")) == before
 
 
+def in_dataset(name: str, value: str) -> str:
+    return f'{{"format": 1, "datasets": [{{"datasetid": "x", "{name}": {value}}}]}}'
+
+
+def in_policy(name: str, value: str) -> str:
+    return f'{{"format": 1, "jobs": [{{"jobid": "j", "outputs": ["flights"], "policy": {{"{name}": {value}}}}}]}}'
+
+
+def nested(depth: int, opening: str = "[", closing: str = "]") -> str:
+    return opening * depth + closing * depth
+
+
+DEEP = [nested(depth) for depth in (300, 900, 985, 100_000)] + [nested(400, '{"a":', "}").replace(":}", ":1}")]
+HUGE = ["1e999999", "-1e999999", "NaN", "1" * 4000, "-" + "1" * 5000, "1" * 5000 + ".5"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        *DEEP,
+        *(in_dataset("repeats", deep) for deep in DEEP),
+        *(in_dataset("partitions", f'{{"kind": {deep}}}') for deep in DEEP),
+        *(in_dataset("partitions", f'{{"kind": "static", "keys": [{deep}]}}') for deep in DEEP),
+        *(in_dataset("partitions", f'{{"kind": "range", "first": 0, "last": {huge}, "step": 1}}') for huge in HUGE),
+        *(in_policy(name, huge) for name in ("lease", "retry_delay", "max_attempts") for huge in HUGE),
+        in_policy("max_attempts", str(2**31)),
+        in_policy("max_attempts", str(2**63)),
+        '{"format": 1e999999}',
+        in_dataset("x" * 100_000, "1"),
+        in_dataset("location", "7" * 4000),
+        in_dataset("timezone", '"' + "x" * 100_000 + '"'),
+    ],
+    ids=lambda document: f"{document[:70]}...{len(document)}",
+)
+def test_deep_and_huge_values_in_an_import_are_a_clear_error(unchanged: Odf, document: str) -> None:
+    result = unchanged("job", "import", "-", stdin=document)
+    assert (result.exit_code, result.stdout) == (64, "")
+    assert result.stderr.startswith("odf: ")
+    assert (len(result.stderr) < 500, result.stderr.count("\n")) == (True, 1)
+
+
 def test_an_import_that_the_database_rejects_registers_nothing(flow: Flow, run: Odf) -> None:
     flow.type("alter table dataflow.dataset add constraint short_hostnames check (length(hostname) < 5)")
     half = '{"format": 1, "datasets": [{"datasetid": "half", "connection": {"hostname": "too-long"}}]}'
