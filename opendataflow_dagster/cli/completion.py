@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from .output import write_exactly
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -23,4 +25,4 @@ def completion(shell: str) -> None:
     completer = get_completion_class(shell)
     if completer is None:
         raise click.UsageError(f"no completion for {shell}; use bash, zsh or fish")
-    click.echo(completer(odf, {}, "odf", "_ODF_COMPLETE").source())
+    write_exactly(completer(odf, {}, "odf", "_ODF_COMPLETE").source())

@@ -9,7 +9,7 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput
 
 from .options import exit_with_answer, json_option
-from .output import print_json, print_result
+from .output import print_json, print_result, write
 
 if TYPE_CHECKING:
     from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
@@ -145,11 +145,11 @@ def _print_embedded(server: EmbeddedPostgres, json_wanted: bool) -> bool:
         )
         return reachable
     if now.running:
-        click.echo(f"Postgres {now.version} is running on 127.0.0.1:{now.port} (pid {now.pid}), data in {now.data}.")
+        write(f"Postgres {now.version} is running on 127.0.0.1:{now.port} (pid {now.pid}), data in {now.data}.")
     else:
-        click.echo(f"Postgres in {now.data} is not running; start it with: odf db start")
+        write(f"Postgres in {now.data} is not running; start it with: odf db start")
     if now.problem:
-        click.echo(f"Problem: {now.problem}")
+        write(f"Problem: {now.problem}")
     return reachable
 
 

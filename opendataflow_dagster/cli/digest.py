@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from opendataflow_dagster.insight.report import FailureReport
 
 _CAUSES = 10
+# Without brackets, some chats understand these words.
+_MENTION = re.compile(r"(?<!\w)@(?=(?:channel|here|all|everyone)\b)")
 
 
 @click.command()
@@ -53,7 +56,7 @@ def digest(
     subject, text = _subject(recent), _text(recent)
     posted = bool(webhook and recent.chunks and not dry_run)
     if posted:
-        _post(f"{subject}\n{text}")
+        _post(_for_chat(f"{subject}\n{text}"))
     if json_wanted:
         output.print_json(
             {"failed": len(recent.chunks), "causes": recent.causes, "subject": subject, "text": text, "posted": posted}
@@ -64,9 +67,9 @@ def digest(
         if address is None:
             output.say(subject)
     elif address is not None:
-        click.echo(_mail(address, subject, text))
+        output.write(_mail(address, subject, text))
     else:
-        click.echo(f"{subject}\n{text}")
+        output.write(f"{subject}\n{text}")
 
 
 def _subject(recent: FailureReport) -> str:
@@ -106,6 +109,11 @@ def _mail(address: str, subject: str, text: str) -> str:
         raise InvalidInput(f"{address!r} is not a valid email address; use one such as ops@example.com") from None
     message.set_content(text)
     return message.as_string()
+
+
+def _for_chat(text: str) -> str:
+    """Shown as it is by Slack and its relatives: a failure reason mentions nobody and is no link."""
+    return _MENTION.sub("@\u200b", text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
 
 
 def _post(text: str) -> None:

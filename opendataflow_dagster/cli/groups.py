@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -19,6 +20,8 @@ from typing import Any, NoReturn
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput, OpenDataFlowError
+
+from .output import write
 
 USAGE_EXIT = InvalidInput.exit_code
 FAILURE_EXIT = OpenDataFlowError.exit_code
@@ -71,7 +74,7 @@ class OdfGroup(LazyGroup):
         try:
             with _usage_exit(), _flushed_output():
                 return super().invoke(ctx)
-        except (click.exceptions.Exit, click.ClickException):
+        except click.exceptions.Exit:
             raise
         except OpenDataFlowError as error:
             _fail(ctx, str(error), error.exit_code)
@@ -91,8 +94,10 @@ class OdfGroup(LazyGroup):
 def _usage_exit() -> Iterator[None]:
     try:
         yield
-    except click.UsageError as error:
-        error.show()
+    except click.ClickException as error:
+        shown = io.StringIO()
+        error.show(file=shown)
+        write(shown.getvalue(), err=True, nl=False)
         raise click.exceptions.Exit(USAGE_EXIT) from error
 
 
@@ -107,6 +112,6 @@ def _flushed_output() -> Iterator[None]:
 
 def _fail(ctx: click.Context, message: str, exit_code: int) -> NoReturn:
     if ctx.params.get("debug"):
-        traceback.print_exc()
-    click.echo(f"odf: {message}", err=True)
+        write(traceback.format_exc(), err=True)
+    write(f"odf: {message}", err=True)
     ctx.exit(exit_code)

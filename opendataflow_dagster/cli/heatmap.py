@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import click
 
-from .output import STYLES, is_terminal, printable
+from .output import STYLES, draw, is_terminal, printable
 
 #: Worst first: a cell of several chunks shows the worst of them. An unknown status is worse than all of these.
 SEVERITY = ("FAILED", "HOLD", "RUNNING", "RESUBMIT", "PENDING", "SKIPPED", "READY")
@@ -42,14 +42,14 @@ def show(drawn: Sequence[HeatCell]) -> None:
     lines = [drawn[begin : begin + width] for begin in range(0, len(drawn), width)]
     if in_colour:
         for begin in range(0, len(lines), 2):
-            click.echo(f"{_label(lines[begin], label)}  {_half_blocks(*lines[begin : begin + 2])}", color=True)
+            draw(f"{_label(lines[begin], label)}  {_half_blocks(*lines[begin : begin + 2])}", in_colour)
     else:
         for line in lines:
-            click.echo(f"{_label(line, label)}  {''.join(LETTERS.get(cell.status, '?') for cell in line)}")
+            draw(f"{_label(line, label)}  {''.join(LETTERS.get(cell.status, '?') for cell in line)}", in_colour)
     known = [status for status in SEVERITY if any(cell.status == status for cell in drawn)]
     marks = {name: click.style("█", fg=_colour(name)) if in_colour else LETTERS[name] for name in reversed(known)}
     other = {} if all(cell.status in SEVERITY for cell in drawn) else {"other": "?"}
-    click.echo("   ".join(f"{mark} {name}" for name, mark in {**marks, **other}.items()), color=in_colour)
+    draw("   ".join(f"{mark} {name}" for name, mark in {**marks, **other}.items()), in_colour)
 
 
 def _half_blocks(upper: Sequence[HeatCell], lower: Sequence[HeatCell] = ()) -> str:

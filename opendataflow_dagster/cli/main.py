@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import click
 
+from . import output
 from .groups import OdfGroup
 
 _CLI = "opendataflow_dagster.cli"
@@ -69,9 +70,9 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        click.echo(f"odf {version('opendataflow-dagster')}")
+        output.write(f"odf {version('opendataflow-dagster')}")
     except PackageNotFoundError:
-        click.echo("odf (not installed, run from source)")
+        output.write("odf (not installed, run from source)")
     ctx.exit()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput, OpenDataFlowError
+from opendataflow_dagster.model.text import escaped
 
 from . import output
 from .connection import open_ledger
@@ -56,7 +58,7 @@ def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_
     if textfile is None:
         from prometheus_client import generate_latest
 
-        click.echo(generate_latest(registry).decode(), nl=False)
+        output.write(generate_latest(registry).decode(), nl=False)
         return
     from prometheus_client import write_to_textfile
 
@@ -83,7 +85,11 @@ def _families(ledger: Ledger) -> Iterator[Any]:
     runnable = Gauge("odf_runnable_chunks", "Chunks that can run now.", labels=["job"])
     blocked = Gauge("odf_blocked_chunks", "Chunks whose inputs are READY but that are blocked.", labels=["job"])
     for dataset in current.glance.datasets:
+        # Foreign status words may differ only in characters that look the same when they are escaped.
+        counts: Counter[str] = Counter()
         for status, count in dataset.counts.items():
+            counts[escaped(str(status))] += count
+        for status, count in counts.items():
             chunks.add_metric([dataset.datasetid, status], count)
         if dataset.oldest_waiting is not None:
             waiting.add_metric([dataset.datasetid], dataset.oldest_waiting.timestamp())

@@ -14,7 +14,7 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput
 
 from .connection import open_ledger
-from .output import print_json, say
+from .output import print_json, printable, say
 
 if TYPE_CHECKING:
     from .connection import Ledger
@@ -49,7 +49,7 @@ class Change:
             return
         if not _can_prompt():
             raise InvalidInput(f"this would {action}; check with --dry-run, then pass --yes")
-        if not click.confirm(f"This would {action}. Continue?", err=True):
+        if not click.confirm(f"This would {printable(action)}. Continue?", err=True):
             raise InvalidInput("cancelled; nothing was changed")
 
     def report(self, value: dict[str, object], sentence: str) -> None:

@@ -1,5 +1,7 @@
 """Output of `odf`: tables with colours on a terminal, plain text in a pipe, JSON for programs.
 
+All that `odf` prints goes through this module, so a text of another client never controls a terminal.
+
 Tables are never truncated: on a terminal a long cell wraps, in a pipe each row is one line.
 """
 
@@ -8,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -19,7 +20,9 @@ import click
 from opendataflow_dagster.model.verdict import Verdict
 
 from ..model.text import counted as counted
+from ..model.text import escaped
 from ..model.text import listing as listing
+from ..model.text import printable as printable
 
 #: Text, or text with a style.
 Cell: TypeAlias = "str | tuple[str, str]"
@@ -40,8 +43,32 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def write(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Text of any number of lines, with control characters escaped."""
+    click.echo(escaped(text, keep="\n\t"), err=err, nl=nl)
+
+
+def write_exactly(text: str, *, nl: bool = True) -> None:
+    """For another program: a terminal gets it with control characters escaped."""
+    if is_terminal():
+        write(text, nl=nl)
+    else:
+        click.echo(text, nl=nl)
+
+
+def draw(text: str, in_colour: bool) -> None:
+    """Text that we have coloured ourselves."""
+    click.echo(text, color=in_colour)
+
+
 def print_json(value: object) -> None:
-    click.echo(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
+    write(json_text(value, indent=2))
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    text = json.dumps(jsonable(value), indent=indent, ensure_ascii=False)
+    # JSON itself escapes only the control characters of ASCII.
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def print_result(json_wanted: bool, value: object, text: str) -> None:
@@ -49,7 +76,7 @@ def print_result(json_wanted: bool, value: object, text: str) -> None:
     if json_wanted:
         print_json(value)
     else:
-        click.echo(text)
+        write_exactly(text)
 
 
 def jsonable(value: object) -> Any:
@@ -75,9 +102,9 @@ def jsonable(value: object) -> Any:
 
 
 def say(text: str) -> None:
-    """Print text without terminal control characters."""
+    """Print one line."""
     indent = " " * (len(text) - len(text.lstrip(" ")))
-    click.echo(indent + printable(text.lstrip(" ")))
+    write(indent + printable(text.lstrip(" ")))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Sequence[str] = ()) -> None:
@@ -91,7 +118,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Sequ
 
 def heading(text: str) -> None:
     if text.startswith("\n"):
-        click.echo()
+        write()
     if is_terminal():
         click.secho(printable(text.strip()), bold=True)
     else:
@@ -123,17 +150,6 @@ def span(duration: timedelta | None) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
 
 
-def printable(text: str) -> str:
-    """Reasons and statuses can come from any client: they must not control the terminal or break a row."""
-    if text.isprintable():
-        return text
-    return " ".join("".join(character if _is_shown(character) else " " for character in text).split())
-
-
-def _is_shown(character: str) -> bool:
-    return not unicodedata.category(character).startswith(("C", "Z")) or character == " "
-
-
 def _parts(cell: Cell) -> tuple[str, str]:
     text, style = (cell, "") if isinstance(cell, str) else cell
     return printable(text), style
@@ -147,7 +163,7 @@ def _plain_table(columns: Sequence[str], rows: list[list[tuple[str, str]]], righ
             text.rjust(width) if name in right else text.ljust(width)
             for text, width, name in zip(line, widths, columns, strict=True)
         ]
-        click.echo("  ".join(padded).rstrip())
+        write("  ".join(padded).rstrip())
 
 
 def _rich_table(columns: Sequence[str], rows: list[list[tuple[str, str]]], right: Sequence[str]) -> None:

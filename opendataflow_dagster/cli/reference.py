@@ -8,6 +8,7 @@ from typing import TypeAlias
 import click
 
 from .main import SECTIONS, odf
+from .output import write_exactly
 
 _INTRODUCTION = """\
 # The command line
@@ -77,4 +78,4 @@ def _help(words: Words, command: click.Command) -> str:
 
 
 if __name__ == "__main__":
-    click.echo(reference(), nl=False)
+    write_exactly(reference(), nl=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput
+from opendataflow_dagster.model.text import escaped
 
 from . import output
 from .connection import open_ledger
@@ -56,9 +57,9 @@ def report(target: str | None, since: datetime | None, json_wanted: bool) -> Non
         )
         drawable = [dataset.datasetid for dataset in worst_first if dataset.chunks]
         maps = chunk_statuses(ledger, drawable[:_HEAT_MAPS])
-    text = page(current, failed, took, hours, maps, len(drawable) - len(maps))
+    text = escaped(page(current, failed, took, hours, maps, len(drawable) - len(maps)), keep="\n\t")
     if target == "-":
-        click.echo(text)
+        output.write(text)
         return
     try:
         Path(target).write_text(text, encoding="utf-8")

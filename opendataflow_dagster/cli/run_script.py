@@ -14,7 +14,7 @@ from opendataflow_dagster.model.errors import InvalidInput
 
 from .connection import open_ledger
 from .options import as_option, combined, json_option
-from .output import print_json, printable, say, table
+from .output import print_json, printable, say, table, write
 from .parsing import Number
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _execute(
     def tell(outcome: ScriptResult) -> None:
         if json_wanted:
             outcomes.append(outcome)
-        click.echo(f"odf: {printable(_sentence(outcome))}", err=True)
+        write(f"odf: {printable(_sentence(outcome))}", err=True)
 
     command = (_executable(script), *arguments)
     job = job_id(jobid or Path(script).stem)
@@ -166,7 +166,7 @@ def _sentence(outcome: ScriptResult) -> str:
 
 def _print_report(report: Report, outcomes: list[ScriptResult], json_wanted: bool) -> None:
     if report.nothing is not None:
-        click.echo(f"odf: {printable(report.nothing.sentence)}", err=True)
+        write(f"odf: {printable(report.nothing.sentence)}", err=True)
     if json_wanted:
         print_json(
             {

@@ -6,7 +6,7 @@ import click
 
 from .connection import open_ledger
 from .options import exit_with_answer, json_option
-from .output import print_json, print_result
+from .output import print_json, print_result, write, write_exactly
 
 
 @click.group()
@@ -65,9 +65,9 @@ def verify(json_wanted: bool) -> None:
             ("missing roles", report.missing_roles, "ask an administrator to run: odf schema sql | psql"),
         ):
             if names:
-                click.echo(f"{problem}: {', '.join(names)}; {step}")
+                write(f"{problem}: {', '.join(names)}; {step}")
         if report.ok:
-            click.echo(f"The schema is complete ({len(report.applied)} migrations).")
+            write(f"The schema is complete ({len(report.applied)} migrations).")
     exit_with_answer(report.ok)
 
 
@@ -81,4 +81,4 @@ def sql() -> None:
     """
     from opendataflow_dagster.ledger import schema as ledger_schema
 
-    click.echo(ledger_schema.script(), nl=False)
+    write_exactly(ledger_schema.script(), nl=False)

@@ -39,7 +39,7 @@ def refresh(datasetid: str, json_wanted: bool) -> None:
     transfer.look_up(datasets=[datasetid], jobs=[])
     child = run_module("engine.catalog_table", datasetid)
     if child.exit_code != 0:
-        click.echo(child.message, err=True)
+        output.write(child.message, err=True)
         click.get_current_context().exit(child.exit_code if child.exit_code > 0 else OpenDataFlowError.exit_code)
     chunks = output.counted(child.value["chunks"], "chunk")
     output.print_result(json_wanted, child.value, f"Table {child.value['table']} now reads {chunks}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -50,7 +49,7 @@ def watch(seconds: float, looks: int | None, json_wanted: bool) -> None:
                 if left != 0:
                     time.sleep(seconds)
         except KeyboardInterrupt:
-            click.echo()
+            output.write()
 
 
 class _Follower:
@@ -90,7 +89,7 @@ class _Follower:
             self._since = max([self._since, *(event.at - _GRACE for event in events)])
             self._seen = {event.event_id for event in events if event.at >= self._since}
         for event in reversed(new):
-            click.echo(json.dumps(output.jsonable(event), ensure_ascii=False) if self._json else _line(event))
+            output.write(output.json_text(event) if self._json else _line(event))
 
 
 def _line(event: Event) -> str:

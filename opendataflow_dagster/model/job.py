@@ -10,6 +10,7 @@ from typing import TypeAlias
 from .errors import InvalidDefinition
 from .ids import DataId, DatasetId, JobId, data_id, dataset_id, job_id
 from .partitions import TIME_KINDS, TimePartitions
+from .text import brief
 
 #: The chunks of an input DataSet that an output chunk needs.
 MappingFunction: TypeAlias = Callable[[DataId], Iterable[str]]
@@ -107,7 +108,7 @@ class Policy:
         if self.lease > LONGEST:
             raise InvalidDefinition(f"a lease of {self.lease} is too long; make it at most {LONGEST.days} days")
         if not 1 <= self.max_attempts <= 1_000_000:
-            raise InvalidDefinition(f"max_attempts is {self.max_attempts}; use 1 to 1,000,000")
+            raise InvalidDefinition(f"max_attempts is {brief(self.max_attempts)}; use 1 to 1,000,000")
         if self.retry_delay < timedelta(0):
             raise InvalidDefinition(f"a retry_delay of {self.retry_delay} is negative; use 0 or more")
         if self.retry_delay > LONGEST:

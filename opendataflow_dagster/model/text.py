@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection
 from itertools import islice
 from reprlib import Repr
@@ -28,3 +29,21 @@ def counted(number: int, noun: str) -> str:
 def brief(value: object) -> str:
     """Its repr, for an error message: short, however long or deep it is."""
     return _repr.repr(value)
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """Characters that control a terminal, are invisible or reverse the text become visible, such as `\\x1b`."""
+    return "".join(character if character in keep else _escaped(character) for character in text)
+
+
+def printable(text: str) -> str:
+    """On one line, and escaped. A text may come from any client: it must not control a terminal or break a row."""
+    if text.isprintable():
+        return text
+    return escaped(" ".join(text.split()))
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable():
+        return character
+    return " " if unicodedata.category(character) == "Zs" else character.encode("unicode_escape").decode()

@@ -14,6 +14,7 @@ from types import FrameType
 
 from ..engine.connections import keep_embedded_postgres_alive, open_ledger, prepare_dagster_storage
 from ..model.errors import EmbeddedPostgresError
+from ..model.text import printable
 
 _CHECK_SECONDS = 2.0
 
@@ -39,7 +40,7 @@ def main(port: str) -> int:
             try:
                 keep_embedded_postgres_alive()
             except EmbeddedPostgresError as error:
-                sys.stderr.write(f"{error}\n")
+                sys.stderr.write(f"{printable(str(error))}\n")
 
 
 if __name__ == "__main__":

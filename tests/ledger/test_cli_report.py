@@ -270,6 +270,25 @@ def test_the_digest_is_posted_once_without_revealing_the_url(run: Odf, monkeypat
     assert "ODF_WEBHOOK_URL must be an http or https URL" in run.error("digest", "--webhook")
 
 
+def test_a_failure_reason_mentions_nobody_and_links_nowhere_in_a_webhook(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow.register("load: -> raw")
+    reason = "<!channel> <@U0123> <https://evil.example|the runbook> & @channel @here mail@all.example"
+    fail(flow.ledger, claim(flow.ledger, "load", "<!here>"), reason)
+    run = Odf(url=flow.url)
+    with Webhook() as webhook:
+        monkeypatch.setenv("ODF_WEBHOOK_URL", f"http://127.0.0.1:{webhook.port}/s3cret")
+        run.text("digest", "--webhook")
+        (message,) = webhook.received
+        assert set("<>") & set(message["text"]) == set()
+        assert "&lt;!channel&gt; &lt;@U" in message["text"]
+        assert "|the runbook&gt; &amp; @\u200bchannel @\u200bhere mail@all.example" in message["text"]
+        assert "raw/&lt;!here&gt;" in message["text"]
+        # What is printed is for people.
+        assert "<!channel>" in run.text("digest", "--webhook", "--dry-run")
+
+
 class Webhook:
     """A real server on loopback."""
 

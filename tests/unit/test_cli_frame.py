@@ -173,7 +173,7 @@ def test_a_table_on_a_terminal_has_colours_and_keeps_brackets(
 
 
 def test_control_characters_are_never_printed() -> None:
-    assert output.printable("bad\x1b[2J mount\n\tat line 3\u202e") == "bad [2J mount at line 3"
+    assert output.printable("bad\x1b[2J mount\n\tat line 3\u202e") == r"bad\x1b[2J mount at line 3\u202e"
     assert output.printable("Zürich  15 °C") == "Zürich  15 °C"
 
 

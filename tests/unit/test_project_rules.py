@@ -82,3 +82,11 @@ def test_a_variable_is_named_for_what_it_is() -> None:
         if (isinstance(node, ast.Name) and node.id == "one") or (isinstance(node, ast.arg) and node.arg == "one")
     ]
     assert nameless == []
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "cli").glob("*.py")), ids=name_of)
+def test_only_one_module_of_the_command_line_prints(path: Path) -> None:
+    """It shows control characters escaped."""
+    calls = [ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    printing = {"print", "click.echo", "click.secho", "sys.stdout.write", "sys.stderr.write", "traceback.print_exc"}
+    assert path.name == "output.py" or not printing & set(calls)
