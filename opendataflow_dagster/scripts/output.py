@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from .log_file import open_log
 
 #: Shows output: the bytes (none at the end), whether they are of stderr, and a function to call while the reader is
 #: slow, whose true result means that it is time to end.
@@ -22,7 +23,10 @@ _MAX_LAST_LINE: Final = 300
 class ScriptOutput:
     """Keeps no more than a buffer in memory. The script's passwords are masked in the log and on the screen."""
 
-    def __init__(self, path: Path, screen: Screen | None, secrets: Sequence[str], tick: Callable[[], object]) -> None:
+    def __init__(
+        self, logs: Path, path: Path, screen: Screen | None, secrets: Sequence[str], tick: Callable[[], object]
+    ) -> None:
+        self._logs = logs
         self.path = path
         self._screen = screen
         self._tick = tick
@@ -73,8 +77,7 @@ class ScriptOutput:
             return
         try:
             if self._file is None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = FileIO(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w")
+                self._file = FileIO(open_log(self._logs, self.path), "w")
             view = memoryview(data)
             while view:
                 view = view[self._file.write(view) or 0 :]

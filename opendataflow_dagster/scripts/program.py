@@ -69,7 +69,7 @@ class Program:
             return "the claim was lost" if held.is_lost() else None
 
         path = log_path(self.logs, held.claim)
-        output = ScriptOutput(path, self.screen, provision.secrets, lambda: tick() or self.stop.signal)
+        output = ScriptOutput(self.logs, path, self.screen, provision.secrets, lambda: tick() or self.stop.signal)
         try:
             ended = run_process(
                 self.command,

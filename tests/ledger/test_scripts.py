@@ -231,6 +231,64 @@ def test_output_is_kept_in_a_file_for_the_owner_alone_and_a_failure_names_it(sho
     assert (chunk.status, chunk.reason) == ("FAILED", f"exit code 3: mount: /data is gone (log: {outcome.log})")
 
 
+@pytest.mark.parametrize("umask", [0, 0o022, 0o777])
+def test_logs_are_private_whatever_the_umask_and_whatever_was_there_before(shop: Shop, umask: int) -> None:
+    shop.register("load: -> raw")
+    (shop.home / "scripts" / "load").mkdir(parents=True)
+    (shop.home / "scripts" / "load").chmod(0o777)
+    script, before = shop.script("echo out"), os.umask(umask)
+    try:
+        shop.run(script)
+    finally:
+        os.umask(before)
+    log = shop.outcomes[0].log
+    assert log is not None
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (log, log.parent, log.parent.parent)] == [0o600, 0o700, 0o700]
+    assert log.read_text() == "out\n"
+
+
+@pytest.mark.parametrize("place", ["load", "load/1", "load/1/1-{}.log"])
+@pytest.mark.parametrize("target", ["a folder", "a file", "nothing"])
+def test_a_log_is_never_written_through_a_symlink(shop: Shop, place: str, target: str) -> None:
+    shop.register("load: -> raw")
+    taken = shop.flow.psql.execute("select nextval('dataflow.claim_id')").fetchone()
+    assert taken is not None
+    outside = shop.folder / "outside"
+    if target == "a folder":
+        outside.mkdir()
+    elif target == "a file":
+        outside.write_text("precious")
+    link = shop.home / "scripts" / place.format(taken[0] + 1)
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+    assert shop.run(shop.script("echo out")).exit_code == 0
+    if target == "a folder":
+        assert list(outside.iterdir()) == []
+    elif target == "a file":
+        assert outside.read_text() == "precious"
+    else:
+        assert not outside.exists()
+    assert shop.flow.status("raw/1") == "READY"
+
+
+def test_a_pipe_or_a_hard_link_in_the_place_of_a_log_is_replaced(shop: Shop) -> None:
+    shop.register("load: -> raw", dataids="1 2")
+    precious = shop.folder / "precious"
+    precious.write_text("precious")
+    taken = shop.flow.psql.execute("select nextval('dataflow.claim_id')").fetchone()
+    assert taken is not None
+    for dataid, number in (("1", taken[0] + 1), ("2", taken[0] + 2)):
+        place = shop.home / "scripts" / "load" / dataid / f"1-{number}.log"
+        place.parent.mkdir(parents=True)
+        if dataid == "1":
+            os.mkfifo(place)
+        else:
+            place.hardlink_to(precious)
+    shop.run(shop.script("echo out"), everything=True)
+    assert [outcome.log.read_text() for outcome in shop.outcomes if outcome.log] == ["out\n", "out\n"]
+    assert precious.read_text() == "precious"
+
+
 def test_each_attempt_has_a_file_of_its_own(shop: Shop) -> None:
     shop.register("load: -> raw")
     script = shop.script("echo attempt; exit 1")
