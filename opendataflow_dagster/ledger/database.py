@@ -37,8 +37,11 @@ from ..model.ids import is_storable
 from .schema_files import RELEASE_0_1_0, wanted
 from .sql import sql
 
-# The pool warns about connections that it replaces; without a handler, Python would print that to stderr.
-logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+# The driver and its pool warn about connections that they replace. What concerns the caller, we raise; the rest is only
+# for a handler that is attached to this logger.
+_driver_log = logging.getLogger("psycopg")
+_driver_log.addHandler(logging.NullHandler())
+_driver_log.propagate = False
 
 Row: TypeAlias = DictRow
 Found = TypeVar("Found")
