@@ -10,6 +10,9 @@ from ..model.ids import ChunkKey, DataId, DatasetId, JobId
 from ..model.status import Status
 from .database import Row, Transaction
 
+#: How many rows each heal looks at for lost wake-ups; a ledger of a million rows takes a hundred heals.
+PATROL = 10_000
+
 Act: TypeAlias = Literal["heal_expired", "heal_retries", "heal_cascade"]
 
 
@@ -87,6 +90,12 @@ def close_runs(transaction: Transaction) -> int:
 def remove_strays(transaction: Transaction) -> int:
     """IN rows of claims that are gone; their number."""
     return len(transaction.rows("heal_strays"))
+
+
+def patrol(transaction: Transaction) -> int:
+    """Look at the next rows of the ledger for chunks that are missing in the runnable set; how many it found."""
+    found: int = transaction.value("patrol", count=PATROL)
+    return found
 
 
 def jobs_with_chunks(transaction: Transaction) -> list[JobId]:

@@ -40,7 +40,8 @@ class Healed:
     asked_again: int = 0
     #: IN rows of claims that are gone.
     strays: int = 0
-    #: Chunks that the rebuild added to the runnable set and removed from it. More than zero is a bug: report it.
+    #: Chunks that were missing in the runnable set, and those that the rebuild removed from it. More than zero:
+    #: triggers were disabled, or it is a bug; report it.
     added: int = 0
     removed: int = 0
     closed_runs: int = 0
@@ -69,10 +70,12 @@ def heal(ledger: Ledger, *, rebuild: bool = False, asked_by: str = "") -> Healed
     work.do("`today` cannot be opened", open_days)
     asked_again = work.do("refused chunks cannot be evaluated", healing.ask_again) or 0
     closed_runs = work.do("runs cannot be closed", healing.close_runs) or 0
-    strays = added = removed = 0
+    added = work.do("lost wake-ups cannot be looked for", healing.patrol) or 0
+    strays = removed = 0
     if rebuild:
         strays = work.do("stray rows cannot be removed", healing.remove_strays) or 0
-        added, removed = work.rebuild()
+        missing, removed = work.rebuild()
+        added += missing
     return Healed(
         resubmitted=tuple(sorted(key for key, status in expired if status is Status.RESUBMIT)),
         gave_up=tuple(sorted(key for key, status in expired if status is Status.FAILED)),

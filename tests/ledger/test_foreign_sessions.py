@@ -20,11 +20,13 @@ from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.ledger.settings import configured_url
 from opendataflow_dagster.model.errors import InvalidInput
 from opendataflow_dagster.protocol.claim import claim_next
+from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.throttle import throttle
 from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow
+from tests.invariants import assert_invariants
 from tests.ledger.test_cli_every import HERE, Here
-from tests.operator import Odf, impatient, month_clone, month_template
+from tests.operator import Odf, after_an_outage, impatient, month_clone, month_template
 
 #: Settings of a role, each of which changes results, plans or time limits. The limits are checked by name, because a
 #: short one ends the session before anybody can set another.
@@ -307,3 +309,65 @@ def test_a_wrong_port_among_several_hosts_is_an_error_that_does_not_repeat_the_u
 )
 def test_every_way_to_write_hosts_is_understood(url: str, server: str) -> None:
     assert _server_of(url) == server
+
+
+# ---- lost wake-ups
+
+
+def without_triggers(flow: Flow, statement: str) -> None:
+    with flow.psql.transaction():
+        flow.type("set local session_replication_role = replica")
+        flow.type(statement)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "insert into dataflow.datastatus values ('left', 'someone', '1', 'OUT', 'READY', now())",
+        "insert into dataflow.datastatus values ('left', 'someone', '1', 'OUT', 'READY', now()), "
+        "('both', 'join', '1', 'OUT', 'PENDING', now())",
+    ],
+    ids=["not planned", "planned"],
+)
+def test_heal_finds_a_lost_wake_up_by_itself(flow: Flow, lost: str) -> None:
+    flow.register("join: left, right -> both")
+    flow.type("update dataflow.dataset set foreign_ready = 'trusted'")
+    for dataid in "12":
+        flow.announce(f"right/{dataid}")
+    heal(flow.ledger)  # evaluates what the change of the DataSets marked
+    without_triggers(flow, lost)
+    assert flow.runnable() == []
+    assert heal(flow.ledger).added == 1
+    assert flow.runnable() == [("join", "1")]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "join", 5)] == ["1"]
+    assert heal(flow.ledger).added == 0
+
+
+def test_heal_finds_nothing_where_nothing_is_lost(flow: Flow) -> None:
+    after_an_outage(flow)
+    flow.announce("other/1")
+    assert heal(flow.ledger).added == 0
+    assert_invariants(flow.psql)
+
+
+def test_each_heal_looks_at_one_portion_and_all_portions_are_looked_at(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opendataflow_dagster.ledger.healing.PATROL", 3)
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, [str(number) for number in range(10)])
+    for _ in range(2):  # once around, and around again
+        without_triggers(flow, "delete from dataflow.runnable")
+        found = [heal(flow.ledger).added for _ in range(4)]
+        assert sorted(found) == [1, 3, 3, 3]
+        assert len(flow.runnable()) == 10
+
+
+def test_concurrent_heals_never_look_at_the_same_portion_nor_wait_for_each_other(flow: Flow) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["1"])
+    without_triggers(flow, "delete from dataflow.runnable")
+    with psycopg.connect(flow.url) as other:
+        assert other.execute("select dataflow.patrol(10)").fetchone() == (1,)
+        flow.type("set lock_timeout = '10s'")
+        assert flow.psql.execute("select dataflow.patrol(10)").fetchone() == (0,)

@@ -24,8 +24,8 @@ READING = """
 #: What an operator does beyond typing a status. With the rights of the owner, and arguments of plain types.
 OPERATING = """
     announce begin_run claim delete_empty_run drop_versions end_forgotten_runs end_run evaluate evaluate_again force
-    idle_writers open_days plan publish record record_heartbeat refuse_to_wait renew request rollback script_items
-    settle versions_dropped
+    idle_writers open_days patrol plan publish record record_heartbeat refuse_to_wait renew request rollback
+    script_items settle versions_dropped
 """
 ADMINISTERING = "hold_registry stored_passwords"
 #: Of constraints, which run as the user who writes.
@@ -64,7 +64,7 @@ ADMINS_WRITE = {**OPERATORS_WRITE, "dataset": _WRITE, "job": _WRITE, "job_policy
 TABLES = {
     *("chunk_event", "chunk_input", "data_manifest", "dataset", "datastatus", "job", "job_control", "job_event"),
     *("job_policy", "job_run", "migration", "registry_event", "reported", "runnable", "status_transition", "verdict"),
-    "unsettled",
+    *("patrol", "unsettled"),
     "version_sweep",
 }
 TYPES = {"candidate", "change", "fact", "in_row", "runnable_row", "staged", "taken"}

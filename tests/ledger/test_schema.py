@@ -422,6 +422,7 @@ COLUMN = {
     "reported": "orchestrator",
     "runnable": "blocked",
     "status_transition": "old_status",
+    "patrol": "dataid",
     "unsettled": "after",
     "verdict": "problems",
     "version_sweep": "by",

@@ -89,6 +89,10 @@ select coalesce(sum(cardinality(b.dataids)), 0)::int as asked
   from (select r.jobid, array_agg(r.dataid) as dataids from dataflow.runnable r where r.blocked is not null group by r.jobid) b
  cross join lateral dataflow.evaluate_again(b.jobid, b.dataids)
 
+-- name: patrol
+-- Finds chunks that are missing in the runnable set, a portion of the ledger at a time.
+select dataflow.patrol(%(count)s)
+
 -- name: settle
 -- Evaluate chunks of Jobs whose definition changed, at most this many; null: of any Job. Is there more to do?
 select dataflow.settle(%(jobid)s, %(count)s) as more
