@@ -39,13 +39,15 @@ ASKED = ranges(0, RUNNABLE - 1, 1)
 
 # As they would lie there, without the minutes that a million changes through the triggers take.
 _FILL = """
-set session_replication_role = replica;
+alter table dataflow.data_manifest disable trigger user;
+alter table dataflow.datastatus disable trigger user;
 insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location, row_count, content_digest)
 select 'made', to_char(i, 'FM0000000'), 1, 'made', '/warehouse/made/' || i, 1000, md5(i::text)
   from generate_series(1, {size}) as i;
 insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, manifest_id)
 select m.datasetid, m.jobid, m.dataid, 'OUT', 'READY', m.manifest_id from dataflow.data_manifest m;
-set session_replication_role = origin;
+alter table dataflow.data_manifest enable trigger user;
+alter table dataflow.datastatus enable trigger user;
 """
 _YAML = """
 storage:

@@ -12,21 +12,19 @@ import pytest
 from opendataflow_dagster.ledger import schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
-from tests.databases import create_database, database_name, empty, execute, temporary_database
+from tests.databases import create_database, database_name, empty, temporary_database
 from tests.factories import Flow
+from tests.superuser import start_fast
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of the server's own database."""
-    embedded = EmbeddedPostgres(tmp_path_factory.mktemp("odf"))
+    home = tmp_path_factory.mktemp("odf")
+    embedded = EmbeddedPostgres(home)
     try:
-        url = embedded.start()
         # Nothing here must survive a crash of the machine, and most of a small test is waiting for the disk.
-        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-            execute(url, f"alter system set {setting} = off")
-        execute(url, "select pg_reload_conf()")
-        yield url
+        yield start_fast(embedded, home, ("fsync", "synchronous_commit", "full_page_writes"))
     finally:
         embedded.stop()
 

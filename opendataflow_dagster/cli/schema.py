@@ -63,6 +63,7 @@ def verify(json_wanted: bool) -> None:
             ("different from this version", report.changed, "use the version of odf that created this database"),
             ("unknown to this version", report.unknown, "upgrade odf"),
             ("missing roles", report.missing_roles, "ask an administrator to run: odf schema sql | psql"),
+            ("owned by a superuser", report.superusers, "restore a dump of it with a plain login"),
         ):
             if names:
                 write(f"{problem}: {', '.join(names)}; {step}")

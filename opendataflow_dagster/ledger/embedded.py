@@ -23,6 +23,7 @@ from urllib.parse import quote
 from ..model.errors import EmbeddedPostgresError
 from .embedded_cluster import INITDB_SECONDS, ROLE, create_data_folder, program, refuse_a_foreign_folder, version_of
 from .embedded_files import POLL_SECONDS, HomeFiles
+from .embedded_owner import make_login_plain
 from .embedded_process import (
     Postmaster,
     end_orphans,
@@ -114,13 +115,19 @@ class EmbeddedPostgres:
                 problem=problem,
             )
 
-    def _attach(self) -> str | None:
-        """The URL if the server accepts us; None if it is not up (yet)."""
+    def _attach(self, *, alone: bool = False) -> str | None:
+        """The URL if the server accepts us; None if it is not up yet, or only a starter that is alone prepares it."""
         postmaster = find_postmaster(self._files.data)
         if postmaster is None or not postmaster.ready:
             return None
         reach = self._reach(postmaster)
         match reach.access:
+            case Access.READY if reach.is_superuser:
+                if not alone:
+                    return None
+                password = self._files.read_password()
+                make_login_plain(port=postmaster.port, user=ROLE, password=password, database=DATABASE)
+                return self._url(postmaster)
             case Access.READY:
                 return self._url(postmaster)
             case Access.SILENT:
@@ -129,7 +136,7 @@ class EmbeddedPostgres:
                 password = self._files.read_password()
                 created = create_database(port=postmaster.port, user=ROLE, password=password, database=DATABASE)
                 if created.is_ready:
-                    return self._url(postmaster)
+                    return self._attach(alone=alone)
                 if find_postmaster(self._files.data) is None:
                     return None  # it was killed in the meantime
                 raise EmbeddedPostgresError(
@@ -154,7 +161,7 @@ class EmbeddedPostgres:
             user = server_user(self._files.home, self._files.data)
             launches: list[int] = []  # the offset in the log where each begins
             began, port = time.monotonic(), last_port(self._files.data)
-            while (url := self._attach()) is None:
+            while (url := self._attach(alone=True)) is None:
                 alive_lock = self._files.take_alive_lock()
                 if alive_lock is not None:
                     try:

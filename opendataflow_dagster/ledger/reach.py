@@ -27,6 +27,7 @@ class Reach:
     version: str | None = None
     #: Why not, or why it is of no use now. Never contains the password, nor a part of it.
     reason: str | None = None
+    is_superuser: bool = False
 
     @property
     def is_ready(self) -> bool:
@@ -48,7 +49,7 @@ def reach_url(url: str) -> Reach:
 
 def reach_loopback(*, port: int, user: str, password: str, database: str) -> Reach:
     try:
-        with _loopback(port, user, password, database) as connection:
+        with loopback(port, user, password, database) as connection:
             return _ready(connection)
     except psycopg.Error as error:
         return _refused(error, password)
@@ -56,7 +57,7 @@ def reach_loopback(*, port: int, user: str, password: str, database: str) -> Rea
 
 def create_database(*, port: int, user: str, password: str, database: str) -> Reach:
     try:
-        with _loopback(port, user, password, "postgres") as connection:
+        with loopback(port, user, password, "postgres") as connection:
             # Another starter may create it at the same time.
             with contextlib.suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
@@ -65,7 +66,7 @@ def create_database(*, port: int, user: str, password: str, database: str) -> Re
         return _refused(error, password)
 
 
-def _loopback(port: int, user: str, password: str, database: str) -> psycopg.Connection:
+def loopback(port: int, user: str, password: str, database: str) -> psycopg.Connection:
     """Sets everything that a PG* variable could change. With `require_auth` the server must prove that it knows the
     password, so another server on our port is not trusted and learns nothing."""
     return psycopg.connect(
@@ -87,7 +88,9 @@ def _loopback(port: int, user: str, password: str, database: str) -> psycopg.Con
 
 def _ready(connection: psycopg.Connection) -> Reach:
     major, minor = divmod(connection.info.server_version, 10_000)
-    return Reach(access=Access.READY, version=f"{major}.{minor}")
+    # The server reports it when a session begins.
+    is_superuser = connection.info.parameter_status("is_superuser") == "on"
+    return Reach(access=Access.READY, version=f"{major}.{minor}", is_superuser=is_superuser)
 
 
 def _refused(error: psycopg.Error, password: str) -> Reach:

@@ -35,6 +35,13 @@ begin
     loop
         execute format('revoke all on type %s from public', item);
     end loop;
+    -- An upstream installation may have let others create there.
+    for item in select coalesce(quote_ident(r.rolname), 'public') from pg_namespace n cross join lateral aclexplode(n.nspacl) g
+                  left join pg_roles r on r.oid = g.grantee
+                 where n.nspname = 'dataflow' and g.privilege_type = 'CREATE' and g.grantee <> n.nspowner
+    loop
+        execute format('revoke create on schema dataflow from %s', item);
+    end loop;
     if (select count(*) from pg_roles where rolname in ('dataflow_reader', 'dataflow_operator', 'dataflow_admin')) < 3 then
         return;
     end if;

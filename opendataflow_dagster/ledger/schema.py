@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..model.errors import SchemaMismatch
@@ -21,6 +21,15 @@ from .settling import settle
 _PREPARE = """\
 set local lock_timeout = '10s';
 select pg_advisory_xact_lock(hashtext('dataflow'), hashtext('migration'));
+do $$
+begin
+    if to_regclass('dataflow.migration') is null
+       and (select r.rolsuper from pg_roles r where r.rolname = current_user) then
+        raise exception '% is a superuser, and functions of the schema would have its rights', current_user
+            using errcode = 'DF002', hint = 'install with a plain login that owns the database';
+    end if;
+end
+$$;
 create schema if not exists dataflow;
 create table if not exists dataflow.migration (
     name     text primary key,
@@ -40,6 +49,8 @@ class SchemaReport:
     #: Tables of a newer version.
     unknown: tuple[str, ...]
     missing_roles: tuple[str, ...]
+    #: The owner of the schema, if it is a superuser.
+    superusers: tuple[str, ...]
 
     @property
     def ok(self) -> bool:
@@ -104,10 +115,11 @@ def _apply(transaction: Transaction, missing: tuple[str, ...], *, is_upgrade: bo
 def verify(ledger: Ledger) -> SchemaReport:
     """What of the schema is installed. Changes nothing."""
     with ledger.transaction(any_schema=True) as transaction:
-        return _compare(_recorded(transaction), _existing_roles(transaction))
+        owners = [row["rolname"] for row in transaction.rows("superuser_owner")]
+        return _compare(_recorded(transaction), _existing_roles(transaction), owners)
 
 
-def _compare(recorded: Mapping[str, str], roles: set[str]) -> SchemaReport:
+def _compare(recorded: Mapping[str, str], roles: set[str], superusers: Iterable[str] = ()) -> SchemaReport:
     known = wanted()
     unknown = set(recorded) - set(known) - set(RELEASE_0_1_0 if _is_release_0_1_0(recorded) else ())
     all_roles = ("dataflow_reader", "dataflow_operator", "dataflow_admin")
@@ -119,6 +131,7 @@ def _compare(recorded: Mapping[str, str], roles: set[str]) -> SchemaReport:
         changed=tuple(name for name in tables() if recorded.get(name, known[name]) != known[name]),
         unknown=tuple(sorted(unknown)),
         missing_roles=tuple(role for role in all_roles if role not in roles),
+        superusers=tuple(superusers),
     )
 
 

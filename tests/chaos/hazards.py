@@ -24,6 +24,7 @@ from opendataflow_dagster.ledger.reach import LOOPBACK
 from tests.chaos.actors import claimer, steward, typist
 from tests.chaos.pipeline import Scene
 from tests.effort import PATIENCE_SECONDS
+from tests.superuser import start_fast
 
 #: Starts a process in milliseconds, with the modules loaded already.
 PROCESSES: Final = multiprocessing.get_context("forkserver")
@@ -159,12 +160,7 @@ def torment(scene: Scene, embedded: EmbeddedPostgres, home: Path, troupe: Troupe
 def own_server(home: Path) -> Iterator[tuple[EmbeddedPostgres, str]]:
     embedded = EmbeddedPostgres(home)
     try:
-        url = embedded.start()
-        with psycopg.connect(url, autocommit=True) as connection:
-            # Commits survive a crash of the server, which is what happens here; not one of the machine.
-            for setting in ("fsync", "full_page_writes"):
-                connection.execute(f"alter system set {setting} = off".encode())
-            connection.execute("select pg_reload_conf()")
-        yield embedded, url
+        # Commits survive a crash of the server, which is what happens here; not one of the machine.
+        yield embedded, start_fast(embedded, home, ("fsync", "full_page_writes"))
     finally:
         embedded.stop()

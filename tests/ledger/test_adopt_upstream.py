@@ -139,11 +139,11 @@ def test_upstreams_own_client_goes_on_after_the_upgrade(upstream_url: str) -> No
 
 @pytest.fixture
 def etl(todays_url: str) -> Iterator[str]:
-    """Upstream's tables belong to its own login; a superuser upgrades them."""
+    """Upstream's tables belong to its own login, and the owner of the database upgrades them."""
     run(
         todays_url,
         "create role etl_of_upstream login password 'secret'",
-        "grant usage on schema dataflow to etl_of_upstream",
+        "grant usage, create on schema dataflow to etl_of_upstream",
         *(f"alter table {name} owner to etl_of_upstream" for name in ("job", "dataset", "datastatus")),
     )
     yield make_conninfo("", **{**conninfo_to_dict(todays_url), "user": "etl_of_upstream", "password": "secret"})
@@ -157,6 +157,15 @@ def test_a_login_that_owned_upstreams_tables_works_as_before(todays_url: str, et
         client.end("print", "1.0")
         assert client.run("delete from datastatus where dataid = '1.2'") == 1
         assert client.run("update dataset set hostname = 'db2' where datasetid = 'bobin'") == 1
+        for statement in (
+            "update datastatus set claim_id = 77",
+            "create trigger t before update on datastatus for each row"
+            " execute function suppress_redundant_updates_trigger()",
+            "create function dataflow.mine() returns int language sql return 1",
+            "truncate datastatus",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                client.run(statement)
 
 
 def test_the_printed_script_upgrades_an_upstream_database_too(todays_url: str) -> None:

@@ -20,7 +20,7 @@ def test_a_rehearsal_reports_what_verbs_do_and_changes_nothing(flow: Flow) -> No
         assert hold(rehearsal, [key("raw/1")], by="ada") == [key("raw/1")]
         assert hold(rehearsal, [key("raw/1")], by="ada") == [], "it sees what it did before"
         with rehearsal.statement() as statement:
-            assert statement.run("end_run", run_id=0, outcome="ENDED") == 0
+            assert statement.run("resume", jobid="nobody", reason=None) == 0
     assert flow.status("raw/1") == "READY"
     assert flow.psql.execute("select from dataflow.chunk_event where actor = 'ada'").rowcount == 0
 

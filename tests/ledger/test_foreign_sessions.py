@@ -239,8 +239,7 @@ def standby(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
                     sql.Identifier(str(primary["user"])), sql.Literal(primary["password"])
                 )
             )
-            admin.execute("alter system set default_transaction_read_only = on")
-            admin.execute("select pg_reload_conf()")
+            admin.execute("alter role current_user set default_transaction_read_only = on")
         yield make_conninfo(own, password=primary["password"], options="-c default_transaction_read_only=off")
     finally:
         embedded.stop()

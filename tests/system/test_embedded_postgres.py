@@ -20,9 +20,11 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from opendataflow_dagster.ledger import embedded_cluster, embedded_process
+from opendataflow_dagster.ledger import embedded_cluster, embedded_process, schema
+from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
-from opendataflow_dagster.model.errors import EmbeddedPostgresError
+from opendataflow_dagster.ledger.schema_files import file_text
+from opendataflow_dagster.model.errors import EmbeddedPostgresError, InvalidDefinition
 from tests.effort import PATIENCE_SECONDS
 
 PROJECT = Path(__file__).parents[2]
@@ -353,15 +355,20 @@ def test_connections_need_the_password(shared: EmbeddedPostgres) -> None:
         psycopg.connect(f"postgresql://odf@127.0.0.1:{port}/opendataflow", passfile="/dev/null")
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         psycopg.connect(f"postgresql://odf:guess@127.0.0.1:{port}/opendataflow")
-    assert ask(url, "SELECT DISTINCT auth_method FROM pg_hba_file_rules") == [("scram-sha-256",)]
+    assert {rule.split()[-1] for rule in hba_rules(shared)} == {"scram-sha-256"}
+
+
+def hba_rules(server: EmbeddedPostgres) -> list[str]:
+    lines = (server.status().data / "pg_hba.conf").read_text().splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
 def test_it_listens_on_loopback_only_and_on_no_unix_socket(shared: EmbeddedPostgres) -> None:
     url = shared.start()
     assert ask(url, "SHOW listen_addresses") == [("127.0.0.1",)]
-    assert ask(url, "SHOW unix_socket_directories") == [("",)]
-    addresses = ask(url, "SELECT DISTINCT address FROM pg_hba_file_rules WHERE address IS NOT NULL ORDER BY 1")
-    assert addresses == [("127.0.0.1",), ("::1",)]
+    command = Path(f"/proc/{pid_of(shared)}/cmdline").read_bytes().split(b"\0")
+    assert b"unix_socket_directories=" in command
+    assert {rule.split()[3] for rule in hba_rules(shared) if rule.startswith("host")} == {"127.0.0.1/32", "::1/128"}
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", urlsplit(url).port or 0), timeout=5)
 
@@ -403,10 +410,8 @@ def test_the_server_does_not_inherit_the_starters_secrets(
 ) -> None:
     shared.stop()
     monkeypatch.setenv("MY_SECRET", "do-not-keep")
-    with psycopg.connect(shared.start()) as connection:
-        connection.execute("CREATE TEMPORARY TABLE environment (line text)")
-        connection.execute("COPY environment FROM PROGRAM 'env'")
-        lines = [line for (line,) in connection.execute("SELECT line FROM environment")]
+    shared.start()
+    lines = Path(f"/proc/{pid_of(shared)}/environ").read_text().split("\0")
     assert f"PATH={os.defpath}" in lines
     assert not [line for line in lines if "do-not-keep" in line]
 
@@ -512,3 +517,114 @@ def test_a_server_that_root_starts_in_a_users_home_stays_usable_for_that_user() 
             assert ask(server.start(), "SELECT 1") == [(1,)]
             assert {path.stat().st_uid for path in home.iterdir()} == {NOBODY}
             assert Path(f"/proc/{pid_of(server)}").stat().st_uid == NOBODY
+
+
+# ---- its login
+
+
+def test_the_login_owns_its_databases_and_is_not_a_superuser(shared: EmbeddedPostgres) -> None:
+    url = shared.start()
+    assert ask(url, "select rolsuper, rolcreatedb, rolcreaterole from pg_roles where rolname = current_user") == [
+        (False, True, True)
+    ]
+    assert ask(url, "select datdba::regrole::text from pg_database where datname = 'opendataflow'") == [("odf",)]
+    assert ask(url, "select rolname::text, rolcanlogin from pg_roles where rolsuper") == [("odf_superuser", False)]
+    for statement in (
+        "copy (select 1) to program 'true'",
+        "select pg_read_file('postgresql.conf')",
+        "create role other superuser",
+        "alter role odf superuser",
+        "set role odf_superuser",
+        "alter role odf_superuser login",
+        "grant odf_superuser to odf",
+        "grant pg_execute_server_program to odf",
+        "alter system set archive_command = 'true'",
+        "set session_replication_role = replica",
+        "create function f() returns int language c as '/tmp/f.so', 'f'",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ask(url, statement)
+
+
+RELEASE = PROJECT / "tests/ledger/releases/0.1.0.sql"
+
+#: Whatever the superuser still owns.
+LEFT = """
+    select c.oid::regclass::text from pg_class c where c.relowner = 10 and c.oid >= 16384 and c.relkind <> 't'
+    union all select p.oid::regprocedure::text from pg_proc p where p.proowner = 10 and p.oid >= 16384
+    union all select t.oid::regtype::text from pg_type t where t.typowner = 10 and t.oid >= 16384
+    union all select n.nspname from pg_namespace n where n.nspowner = 10 and n.oid >= 16384 and n.nspname !~ '^pg_'
+    union all select d.datname from pg_database d where d.datdba = 10 and d.oid >= 16384
+"""
+
+
+@pytest.fixture
+def older_server(server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch) -> EmbeddedPostgres:
+    """As release 0.1.0 left it: its login is the superuser, and owns a ledger and what people made."""
+    with monkeypatch.context() as of_0_1_0:
+        of_0_1_0.setattr("opendataflow_dagster.ledger.embedded.make_login_plain", lambda **_: None)
+        url = server.start()
+    with psycopg.connect(url, autocommit=True) as psql:
+        psql.execute(RELEASE.read_bytes())
+        psql.execute("reset all")
+        psql.execute(
+            "create role dataflow_reader; create role dataflow_operator; create role dataflow_admin;"
+            "create role ada login password 'secret' in role dataflow_operator;"
+            "create schema dagster; create table dagster.runs (id serial, event jsonb);"
+            "create type mood as enum ('ok'); create domain word as text; create view seen as select 1 as one;"
+            "create function public.twice(int) returns int language sql return 2 * $1"
+        )
+        psql.execute("create database notes")
+    ask(url.replace("/opendataflow", "/notes"), "create table page (text text)")
+    return server
+
+
+def test_a_superuser_does_not_become_the_owner_of_a_new_ledger(older_server: EmbeddedPostgres) -> None:
+    url = older_server.url()
+    with Ledger(url) as ledger:
+        assert schema.verify(ledger).superusers == ("odf",)
+    with (
+        Ledger(url.replace("/opendataflow", "/notes")) as ledger,
+        pytest.raises(InvalidDefinition, match=r"odf is a superuser.*install with a plain login"),
+    ):
+        schema.install(ledger)
+
+
+def test_a_server_of_an_older_release_keeps_its_data_and_loses_its_superuser_login(
+    older_server: EmbeddedPostgres,
+) -> None:
+    url = older_server.url()
+    rows = ask(url, "select count(*) from dataflow.chunk_event")
+    with psycopg.connect(url) as old_session:
+        assert older_server.start() == url
+        with pytest.raises(psycopg.OperationalError):
+            old_session.execute("create role other superuser")
+    notes = url.replace("/opendataflow", "/notes")
+    assert [ask(each, LEFT) for each in (url, notes)] == [[], []]
+    assert ask(url, "select rolsuper from pg_roles where rolname = current_user") == [(False,)]
+    assert ask(url, "select count(*) from dataflow.chunk_event") == rows
+    with Ledger(url) as ledger:
+        assert schema.install(ledger)[-1] == "routines"
+        assert schema.verify(ledger).ok
+        assert schema.verify(ledger).superusers == ()
+    ask(notes, "insert into page values ('mine')")
+    ask(url, "alter role ada password 'another'; create role bob login; grant dataflow_reader to bob")
+    older_server.stop()
+    assert older_server.start() == url
+
+
+def test_a_conversion_that_was_interrupted_is_finished_by_the_next_start(
+    older_server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = older_server.url()
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(
+            "opendataflow_dagster.ledger.embedded_owner.file_text",
+            lambda name: "do $$ begin raise 'killed'; end $$" if "plain" in name else file_text(name),
+        )
+        with pytest.raises(EmbeddedPostgresError, match=r"killed.*try again"):
+            older_server.start()
+    assert ask(url, "select rolsuper from pg_roles where rolname = current_user") == [(True,)]
+    assert older_server.start() == url
+    assert ask(url, "select rolsuper from pg_roles where rolname = current_user") == [(False,)]
+    assert ask(url, LEFT) == []

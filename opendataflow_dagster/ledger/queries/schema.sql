@@ -20,6 +20,10 @@ delete from dataflow.migration where name = any (%(names)s)
 -- Which of our roles the server has.
 select rolname from pg_roles where rolname in ('dataflow_reader', 'dataflow_operator', 'dataflow_admin')
 
+-- name: superuser_owner
+-- The owner of the schema, if it is a superuser.
+select r.rolname from pg_namespace n join pg_roles r on r.oid = n.nspowner where n.nspname = 'dataflow' and r.rolsuper
+
 -- name: act_as
 -- Whom the history names for the rest of the transaction, and the reason.
 select set_config('dataflow.actor', %(actor)s, true), set_config('dataflow.reason', %(reason)s, true)
