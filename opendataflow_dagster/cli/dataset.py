@@ -187,8 +187,7 @@ def _registered(datasetid: str) -> Definition:
 
 
 def _register(change: Change, before: Definition, given: dict[str, Any]) -> None:
-    from opendataflow_dagster.model.definition import Definition
-    from opendataflow_dagster.model.registry import Registry
+    from opendataflow_dagster.model.definition import Definition, Registry
 
     # An empty text removes a value.
     named: dict[str, Any] = {

@@ -9,7 +9,7 @@ import click
 from opendataflow_dagster.model.errors import InvalidInput
 
 from .options import exit_with_answer, json_option
-from .output import print_json, print_result, write
+from .output import jsonable, print_json, print_result, write
 
 if TYPE_CHECKING:
     from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
@@ -130,19 +130,7 @@ def _print_embedded(server: EmbeddedPostgres, json_wanted: bool) -> bool:
     now = server.status()
     reachable = now.running and now.problem is None
     if json_wanted:
-        print_json(
-            {
-                "kind": "embedded",
-                "running": now.running,
-                "pid": now.pid,
-                "host": "127.0.0.1" if now.running else None,
-                "port": now.port,
-                "version": now.version,
-                "data": str(now.data),
-                "log": str(now.log),
-                "problem": now.problem,
-            }
-        )
+        print_json({"kind": "embedded", "host": "127.0.0.1" if now.running else None, **jsonable(now)})
         return reachable
     if now.running:
         write(f"Postgres {now.version} is running on 127.0.0.1:{now.port} (pid {now.pid}), data in {now.data}.")

@@ -15,7 +15,7 @@ from .connection import open_ledger
 from .options import Change, change_options, exit_with_answer, json_option
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.model.registry import Registry
+    from opendataflow_dagster.model.definition import Registry
 
 _file_argument = click.argument(
     "file", metavar="[DEFINITIONS.PY]", default="definitions.py", type=click.Path(dir_okay=False, path_type=Path)

@@ -61,7 +61,7 @@ def history(
                 datasetid=datasetid,
                 jobid=jobid,
                 by=by,
-                statuses=[status.upper() for status in statuses],
+                statuses=[status.upper() for status in statuses] or None,
                 with_reads=reads,
                 count=limit,
             )

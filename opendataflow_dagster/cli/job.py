@@ -184,7 +184,7 @@ def export(jobs: tuple[str, ...], json_wanted: bool) -> None:
       odf job export > jobs.json
       odf job export average
     """
-    from opendataflow_dagster.model.registry import Registry
+    from opendataflow_dagster.model.definition import Registry
 
     exported = transfer.look_up(datasets=[], jobs=list(jobs) or None).jobs
     used = {datasetid for job in exported for datasetid in (*job.outputs, *(needed.datasetid for needed in job.inputs))}
@@ -202,8 +202,8 @@ def _registered(jobid: str) -> Job:
 
 
 def _register(change: Change, before: Job, given: dict[str, Any]) -> None:
+    from opendataflow_dagster.model.definition import Registry
     from opendataflow_dagster.model.ids import DatasetId
-    from opendataflow_dagster.model.registry import Registry
 
     policy = {name: given[name] for name in POLICY if given[name] is not None}
     if policy.get("retry_on") == "":

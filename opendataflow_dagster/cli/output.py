@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
@@ -94,6 +95,8 @@ def jsonable(value: object) -> Any:
             return value.astimezone(UTC).isoformat()
         case timedelta():
             return value.total_seconds()
+        case Path():
+            return str(value)
         case Mapping():
             return {str(name): jsonable(item) for name, item in value.items()}
         case list() | tuple() | set() | frozenset():

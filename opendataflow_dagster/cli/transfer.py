@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opendataflow_dagster.insight.history import DefinitionChange
-    from opendataflow_dagster.model.registry import Registry
+    from opendataflow_dagster.model.definition import Registry
     from opendataflow_dagster.protocol.transfer import RegistryChanges
 
     from .connection import Ledger

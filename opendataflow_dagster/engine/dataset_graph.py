@@ -12,13 +12,12 @@ from zoneinfo import ZoneInfo
 
 from ..model.check import refuse_unknown_columns, refuse_wrong_types
 from ..model.dataset import Dataset
-from ..model.definition import Definition, TableAddress
+from ..model.definition import Definition, Registry, TableAddress
 from ..model.errors import InvalidDefinition, OpenDataFlowError
 from ..model.ids import DatasetId
 from ..model.job import EQUAL, ChunkMapping, ChunksWithin, EqualChunk, Input, Job
 from ..model.job_graph import refuse_cycles
 from ..model.partitions import Partitions, TimePartitions
-from ..model.registry import Registry
 from ..protocol.register import register
 from ..protocol.throttle import throttle_first
 from .declaration import Declaration, DeclaredInput, ReadForeign

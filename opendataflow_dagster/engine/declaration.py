@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..model.check import Check, refuse_repeated
 from ..model.errors import InvalidDefinition
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Reads a chunk that has no manifest.
 ReadForeign: TypeAlias = "Callable[[SparkSession, DataId], DataFrame]"
+
+_TRANSLATED = ("inputs", "mapping", "job", "checks")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +110,8 @@ def declare(
     environment: Mapping[str, str] | None = None,
 ) -> Declaration:
     """A DataSet that this project makes. `parameters` are the names by which the source reads its inputs."""
+    # The others are those of the declaration, under the same names.
+    same: dict[str, Any] = {option: value for option, value in options.items() if option not in _TRANSLATED}
     return Declaration(
         datasetid=name,
         source=source,
@@ -115,21 +119,8 @@ def declare(
         environment=environment or {},
         inputs=_inputs(name, parameters, options.get("inputs", {}), options.get("mapping", {})),
         jobid=job_id(options.get("job") or name),
-        partitions=options.get("partitions"),
         checks=tuple(options.get("checks", ())),
-        schema=options.get("schema"),
-        policy=options.get("policy", Policy()),
-        concurrency=options.get("concurrency"),
-        root=options.get("root"),
-        chunks_per_run=options.get("chunks_per_run", 1000),
-        planned=options.get("planned", False),
-        owner=options.get("owner"),
-        domain=options.get("domain"),
-        description=options.get("description"),
-        timezone=options.get("timezone", "UTC"),
-        skipped_input=options.get("skipped_input", "waits"),
-        repeats=options.get("repeats", False),
-        table=options.get("table", False),
+        **same,
     )
 
 

@@ -22,7 +22,7 @@ from ..protocol.job_run import begin_run, discard_run, end_run
 from ..protocol.publish import Published, StagedClaim, other_than_published, publish_many
 from ..protocol.release import fail_many
 from ..protocol.renew import renew
-from ..warehouse.listing import files_below
+from ..warehouse.placement import files_below
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

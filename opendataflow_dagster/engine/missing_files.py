@@ -27,8 +27,7 @@ class FilesChecked:
 
 def check_files(ledger: Ledger, graph: DatasetGraph, position: int) -> FilesChecked:
     """Check the next current versions of the graph's DataSets after `position`."""
-    from ..warehouse.placement import gone
-    from ..warehouse.roots import missing
+    from ..warehouse.placement import gone, missing
 
     with ledger.statement() as statement:
         versions = reports.versions_after(statement, position, _AT_ONCE)

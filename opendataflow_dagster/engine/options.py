@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from types import NoneType
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from ..model.check import Check
 from ..model.errors import InvalidDefinition
 from ..model.job import ChunkMapping, Policy
-from ..model.partitions import Partitions
+from ..model.partitions import Partitions, RangePartitions, StaticPartitions, TimePartitions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -64,12 +65,9 @@ def refuse_wrong_options(name: str, options: Mapping[str, object]) -> None:
             raise InvalidDefinition(f"DataSet {name}: {option} is {value!r}; give {wanted}")
 
 
-def _is_mapping(value: object) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _are_partitions(value: object) -> bool:
-    return isinstance(value, Partitions | None)
+def _is(*kinds: type) -> Callable[[object], bool]:
+    """In Python, True is an int; here it is not."""
+    return lambda value: isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
 
 
 def _are_checks(value: object) -> bool:
@@ -82,47 +80,26 @@ def _is_schema(value: object) -> bool:
     return isinstance(value, StructType | None)
 
 
-def _is_policy(value: object) -> bool:
-    return isinstance(value, Policy)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number_or_none(value: object) -> bool:
-    return value is None or _is_number(value)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_text_or_none(value: object) -> bool:
-    return isinstance(value, str | None)
-
-
-def _is_bool(value: object) -> bool:
-    return isinstance(value, bool)
-
-
 _VALID: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "inputs": (_is_mapping, "a dict from parameter to DataSet"),
-    "mapping": (_is_mapping, "a dict from parameter to EQUAL, ALL, within(...) or ListedChunks(function)"),
-    "partitions": (_are_partitions, "daily(...), hourly(...), weekly(...), monthly(...), static(...) or ranges(...)"),
+    "inputs": (_is(Mapping), "a dict from parameter to DataSet"),
+    "mapping": (_is(Mapping), "a dict from parameter to EQUAL, ALL, within(...) or ListedChunks(function)"),
+    "partitions": (
+        _is(TimePartitions, StaticPartitions, RangePartitions, NoneType),
+        "daily(...), hourly(...), weekly(...), monthly(...), static(...) or ranges(...)",
+    ),
     "checks": (_are_checks, "a list of checks, such as [not_null('id')]"),
     "schema": (_is_schema, "a StructType, such as StructType.fromDDL('id long')"),
-    "policy": (_is_policy, "a Policy(...)"),
-    "concurrency": (_is_number_or_none, "a number"),
-    "root": (_is_text_or_none, "a folder or URL as text"),
-    "chunks_per_run": (_is_number, "a number"),
-    "planned": (_is_bool, "True or False"),
-    "job": (_is_text_or_none, "a name"),
-    "owner": (_is_text_or_none, "a name"),
-    "domain": (_is_text_or_none, "a name"),
-    "description": (_is_text_or_none, "a text"),
-    "timezone": (_is_text, "the name of a time zone, such as UTC"),
+    "policy": (_is(Policy), "a Policy(...)"),
+    "concurrency": (_is(int, NoneType), "a number"),
+    "root": (_is(str, NoneType), "a folder or URL as text"),
+    "chunks_per_run": (_is(int), "a number"),
+    "planned": (_is(bool), "True or False"),
+    "job": (_is(str, NoneType), "a name"),
+    "owner": (_is(str, NoneType), "a name"),
+    "domain": (_is(str, NoneType), "a name"),
+    "description": (_is(str, NoneType), "a text"),
+    "timezone": (_is(str), "the name of a time zone, such as UTC"),
     "skipped_input": (lambda value: value in ("waits", "passes"), "'waits' or 'passes'"),
-    "repeats": (_is_bool, "True or False"),
-    "table": (_is_bool, "True or False"),
+    "repeats": (_is(bool), "True or False"),
+    "table": (_is(bool), "True or False"),
 }

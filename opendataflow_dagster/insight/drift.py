@@ -7,12 +7,12 @@ from enum import StrEnum
 
 from ..ledger import definitions
 from ..ledger.database import Ledger
+from ..model.definition import Registry
 from ..model.errors import InvalidDefinition, UnknownName
-from ..model.registry import Registry
 from ..model.registry_json import to_named_json
 from ..model.status import Status
 from ..protocol.transfer import export_registry, import_declared
-from ..warehouse.roots import missing
+from ..warehouse.placement import missing
 from .status import status
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from typing import Unpack
 
 from ..ledger import chunks, events, steering
 from ..ledger.chunks import Event as Event
 from ..ledger.database import Ledger
-from ..ledger.events import DefinitionEvent, Relation
+from ..ledger.events import DefinitionEvent, EventFilter, Relation
 from ..ledger.steering import ControlChange
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, dataset_id, job_id
@@ -33,33 +34,14 @@ class DefinitionChange:
     what: tuple[str, ...]
 
 
-def recent_events(
-    ledger: Ledger,
-    *,
-    since: datetime | None = None,
-    datasetid: str | None = None,
-    jobid: str | None = None,
-    by: str | None = None,
-    statuses: Sequence[str] | None = None,
-    with_reads: bool = False,
-    count: int = 50,
-) -> list[Event]:
+def recent_events(ledger: Ledger, *, count: int = 50, **wanted: Unpack[EventFilter]) -> list[Event]:
     with ledger.statement() as statement:
-        recent = events.recent_events(
-            statement,
-            since=since,
-            datasetid=datasetid,
-            jobid=jobid,
-            by=by,
-            statuses=statuses,
-            with_reads=with_reads,
-            count=count,
-        )
+        recent = events.recent_events(statement, count, wanted)
         if not recent:
             # No events, or a misspelled name? Only checked here: a foreign client's Job is known by its events alone.
-            if datasetid is not None:
+            if (datasetid := wanted.get("datasetid")) is not None:
                 require_dataset(statement, dataset_id(datasetid))
-            if jobid is not None:
+            if (jobid := wanted.get("jobid")) is not None:
                 require_job(statement, job_id(jobid))
     return recent
 

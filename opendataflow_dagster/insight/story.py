@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..ledger import chunks as ledger_chunks
-from ..ledger.chunks import Chunk, Event
+from ..ledger.chunks import Chunk, Event, NewerInput, consumers_of, newer_inputs, versions_of
 from ..ledger.database import Ledger
-from ..ledger.versions import NewerInput, consumers_of, newer_inputs, versions_of
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, ClaimId, DataId, JobId, RunId
 from ..model.manifest import Manifest

@@ -14,7 +14,7 @@ from ..model.manifest import Manifest, NewManifest
 from ..model.text import listing
 from ..model.verdict import Verdict
 from . import rows
-from .database import Row, Transaction
+from .database import Transaction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +58,16 @@ class Event:
     actor: str | None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewerInput:
+    """A version was made from `used`, which `current` has superseded. None: a foreign client made it."""
+
+    datasetid: DatasetId
+    dataid: DataId
+    used: int | None
+    current: int | None
+
+
 def find(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[Chunk]:
     return [Chunk(**row) for row in transaction.rows("chunk_rows", **rows.chunks(keys))]
 
@@ -71,7 +81,7 @@ def require(transaction: Transaction, keys: Sequence[ChunkKey]) -> None:
 
 
 def downstream(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[ChunkKey]:
-    return [_key(row) for row in transaction.rows("downstream", **rows.chunks(keys))]
+    return [rows.key(row) for row in transaction.rows("downstream", **rows.chunks(keys))]
 
 
 def history(transaction: Transaction, key: ChunkKey) -> list[Event]:
@@ -120,7 +130,7 @@ def announce(
 
 
 def deleted(transaction: Transaction, jobid: JobId, dataid: DataId) -> list[ChunkKey]:
-    return sorted(_key(row) for row in transaction.rows("delete_run", jobid=jobid, dataid=dataid))
+    return sorted(rows.key(row) for row in transaction.rows("delete_run", jobid=jobid, dataid=dataid))
 
 
 def ready_versions(transaction: Transaction, keys: Sequence[ChunkKey]) -> dict[ChunkKey, Manifest | None]:
@@ -132,5 +142,17 @@ def ready_versions(transaction: Transaction, keys: Sequence[ChunkKey]) -> dict[C
     return found
 
 
-def _key(row: Row) -> ChunkKey:
-    return ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"]))
+def versions_of(transaction: Transaction, key: ChunkKey) -> list[Manifest]:
+    """Oldest first."""
+    versions = transaction.rows("versions", datasetid=key.datasetid, dataid=key.dataid)
+    return [rows.manifest(row) for row in versions]
+
+
+def newer_inputs(transaction: Transaction, manifest_id: ManifestId) -> list[NewerInput]:
+    return [NewerInput(**row) for row in transaction.rows("newer_inputs", manifest_id=manifest_id)]
+
+
+def consumers_of(transaction: Transaction, key: ChunkKey) -> list[tuple[JobId, DataId]]:
+    """The chunks of Jobs that read this one."""
+    consumers = transaction.rows("consumers_of", datasetid=key.datasetid, dataid=key.dataid)
+    return [(JobId(row["jobid"]), DataId(row["dataid"])) for row in consumers]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..model.dataset import Dataset
-from ..model.definition import Definition, TableAddress, mapping
+from ..model.definition import Definition, Registry, TableAddress, mapping
 from ..model.ids import DatasetId, JobId
 from ..model.job import POLICY, Input, Job, Policy
 from ..model.partitions import partitions_from_json
-from ..model.registry import Registry
 from .database import Row, Transaction
 
 _PLAIN = ("schema_hash", "foreign_ready", "skipped_input", "repeats", "timezone", "owner", "domain", "description")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 from .chunks import Event
 from .database import Transaction
@@ -26,27 +26,20 @@ class DefinitionEvent:
     by: str
 
 
-def recent_events(
-    transaction: Transaction,
-    *,
-    since: datetime | None,
-    datasetid: str | None,
-    jobid: str | None,
-    by: str | None,
-    statuses: Sequence[str] | None,
-    with_reads: bool,
-    count: int,
-) -> list[Event]:
-    events = transaction.rows(
-        "recent_events",
-        since=since,
-        datasetid=datasetid,
-        jobid=jobid,
-        by=by,
-        statuses=list(statuses) if statuses else None,
-        with_reads=with_reads,
-        count=count,
-    )
+class EventFilter(TypedDict, total=False):
+    since: datetime | None
+    datasetid: str | None
+    jobid: str | None
+    by: str | None
+    statuses: Sequence[str] | None
+    with_reads: bool
+
+
+_ANY: Final = EventFilter(since=None, datasetid=None, jobid=None, by=None, statuses=None, with_reads=False)
+
+
+def recent_events(transaction: Transaction, count: int, wanted: EventFilter) -> list[Event]:
+    events = transaction.rows("recent_events", count=count, **(_ANY | wanted))
     return [Event(**row) for row in events]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from ..model.ids import ChunkKey, DataId, DatasetId
+from ..model.ids import ChunkKey
 from ..model.status import Status
 from . import rows
 from .database import Transaction
@@ -47,4 +47,4 @@ def _changed(
     transaction: Transaction, statement: str, keys: Sequence[ChunkKey], **parameters: object
 ) -> list[ChunkKey]:
     changed = transaction.rows(statement, **rows.chunks(keys), **parameters)
-    return sorted({ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"])) for row in changed})
+    return sorted({rows.key(row) for row in changed})

@@ -154,14 +154,7 @@ def unreported_foreign(
         grace=grace,
         count=count,
     )
-    return [
-        ForeignChunk(
-            key=ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"])),
-            jobid=JobId(row["jobid"]),
-            modified=row["modified"],
-        )
-        for row in chunks
-    ]
+    return [ForeignChunk(key=rows.key(row), jobid=JobId(row["jobid"]), modified=row["modified"]) for row in chunks]
 
 
 def report(transaction: Transaction, orchestrator: str, manifest_ids: Sequence[ManifestId]) -> None:
@@ -192,7 +185,7 @@ def files_are_gone(transaction: Transaction, gone: Sequence[tuple[Manifest, str]
         manifest_ids=[manifest.manifest_id for manifest, _ in gone],
         reasons=[reason for _, reason in gone],
     )
-    return [ChunkKey(datasetid=row["datasetid"], dataid=row["dataid"]) for row in failed]
+    return [rows.key(row) for row in failed]
 
 
 def create_orchestrator_schema(transaction: Transaction) -> None:

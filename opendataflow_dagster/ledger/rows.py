@@ -35,6 +35,10 @@ def chunks(keys: Iterable[ChunkKey]) -> Chunks:
     return Chunks(datasetids=[key.datasetid for key in ordered], dataids=[key.dataid for key in ordered])
 
 
+def key(row: Mapping[str, Any]) -> ChunkKey:
+    return ChunkKey(datasetid=DatasetId(row["datasetid"]), dataid=DataId(row["dataid"]))
+
+
 def fences(claims: Sequence[Claim]) -> Fences:
     rows = [(output, claim) for claim in claims for output in claim.outputs]
     return Fences(

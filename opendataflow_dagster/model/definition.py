@@ -1,4 +1,4 @@
-"""Definitions as the registry stores them: a DataSet with its connection, and a mapping by its name."""
+"""The registry as a value: Jobs, DataSets with their connections, and mappings by their names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .dataset import Dataset
 from .errors import InvalidDefinition
 from .ids import DataId
-from .job import ALL, EQUAL, ChunkMapping, ListedChunks
+from .job import ALL, EQUAL, ChunkMapping, Job, ListedChunks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +26,12 @@ class TableAddress:
 class Definition:
     dataset: Dataset
     connection: TableAddress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registry:
+    datasets: tuple[Definition, ...]
+    jobs: tuple[Job, ...]
 
 
 def mapping(kind: str) -> ChunkMapping:

@@ -8,12 +8,11 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from .dataset import Dataset
-from .definition import Definition, TableAddress, mapping
+from .definition import Definition, Registry, TableAddress, mapping
 from .errors import InvalidDefinition
 from .ids import DatasetId, JobId, is_storable
 from .job import Input, Job, Policy
 from .partitions import partitions_from_json
-from .registry import Registry
 from .text import brief
 
 FORMAT: Final = 1

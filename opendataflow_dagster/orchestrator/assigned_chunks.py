@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import dagster as dg
 
+from ..engine.connections import Ledger
+from ..engine.readiness import runnable_chunks
+from ..model.ids import DataId, JobId
 from .dagster_internals import AssetBackfillData, open_backfills, will_materialize
 from .run_config import dataids_in
+from .trigger import Trigger
 
+#: A run takes on more chunks until it has had this many.
+_MOST_CHUNKS: Final = 2500
 #: The sensor whose runs name their chunks in the run configuration.
 READINESS_SENSOR: Final = "readiness"
 _OPEN_RUNS = (
@@ -51,3 +57,28 @@ def assigned_chunks(instance: dg.DagsterInstance, *, except_run: str | None = No
         dataids={jobid: frozenset(named) for jobid, named in dataids.items()},
         backfills=open_backfills(instance),
     )
+
+
+def additional_chunks(
+    instance: dg.DagsterInstance,
+    ledger: Ledger,
+    jobid: JobId,
+    asset_key: dg.AssetKey,
+    run_id: str,
+    trigger: Trigger,
+    seen: Collection[DataId],
+) -> list[DataId]:
+    """Chunks that became runnable while a run works: the run makes them, too, which is cheaper than another run.
+
+    A run of the sensor takes on chunks that are assigned to no one; a run of a backfill, chunks of that
+    backfill.
+    """
+    backfills = {trigger.backfill} if trigger.backfill else set()
+    if (trigger.sensor != READINESS_SENSOR and not backfills) or len(seen) >= _MOST_CHUNKS:
+        return []
+    runnable = runnable_chunks(ledger, [jobid], _MOST_CHUNKS).get(jobid, {})
+    if not (new := [dataid for dataid in runnable if dataid not in seen]):
+        return []
+    assigned = assigned_chunks(instance, except_run=run_id)
+    taken = assigned.dataids.get(jobid, ())
+    return [dataid for dataid in new if dataid not in taken and assigned.backfills_with(asset_key, dataid) == backfills]

@@ -16,9 +16,9 @@ from ..engine.dataset_graph import DatasetGraph
 from ..engine.orchestrator_runs import close_run, open_runs
 from ..engine.unreported import Position, find_unreported, forget_reported
 from ..protocol.heal import heal
-from . import metadata
 from .dagster_internals import EventOrigin
-from .events import ChunkMaterialized, orchestrator_name, write_events
+from .events import orchestrator_name, write_events
+from .metadata import event_of
 from .resources import LedgerResource
 from .run_config import asset_key_of
 from .run_status_sensors import is_cancelled
@@ -74,25 +74,20 @@ def _report(
     name = orchestrator_name(instance)
     unreported = find_unreported(ledger, name, list(graph.nodes), position, grace)
     events = [
-        ChunkMaterialized(
-            asset_key=asset_key_of(graph.nodes[manifest.datasetid]),
-            dataid=manifest.dataid,
-            metadata=metadata.of_manifest(
-                manifest,
-                unreported.how_made.get(manifest.manifest_id),
-                f"published by job {manifest.jobid}; reported by heal",
-            ),
-            manifest_id=manifest.manifest_id,
+        event_of(
+            asset_key_of(graph.nodes[manifest.datasetid]),
+            manifest.dataid,
+            f"published by job {manifest.jobid}; reported by heal",
+            manifest,
+            unreported.how_made.get(manifest.manifest_id),
         )
         for manifest in unreported.versions
     ]
     events += [
-        ChunkMaterialized(
-            asset_key=asset_key_of(graph.nodes[foreign.key.datasetid]),
-            dataid=foreign.key.dataid,
-            metadata=metadata.of_foreign(
-                f"made READY by {foreign.jobid} at {foreign.modified:%Y-%m-%d %H:%M:%S}, without a version"
-            ),
+        event_of(
+            asset_key_of(graph.nodes[foreign.key.datasetid]),
+            foreign.key.dataid,
+            f"made READY by {foreign.jobid} at {foreign.modified:%Y-%m-%d %H:%M:%S}, without a version",
         )
         for foreign in unreported.foreign
     ]

@@ -34,7 +34,7 @@ from ..model.text import listing
 from ..protocol.job_run import begin_run, end_run
 from ..protocol.request import request
 from . import metadata
-from .additional_chunks import additional_chunks
+from .assigned_chunks import additional_chunks
 from .dagster_internals import EventOrigin, StepExecutionContext, write_planned_events
 from .events import ChunkMaterialized, EventWriter
 from .resources import LedgerResource, SparkResource
@@ -195,16 +195,8 @@ def _report_satisfied(
     note = "it was already READY when its turn came; nothing was run"
     how = how_made(ledger, [manifest.manifest_id for manifest in satisfied.values() if manifest is not None])
     for dataid, manifest in satisfied.items():
-        if manifest is None:
-            event = ChunkMaterialized(asset_key=asset_key, dataid=dataid, metadata=metadata.of_foreign(note))
-        else:
-            event = ChunkMaterialized(
-                asset_key=asset_key,
-                dataid=dataid,
-                metadata=metadata.of_manifest(manifest, how.get(manifest.manifest_id), note),
-                manifest_id=manifest.manifest_id,
-            )
-        events.add(event)
+        made = how.get(manifest.manifest_id) if manifest else None
+        events.add(metadata.event_of(asset_key, dataid, note, manifest, made))
 
 
 def _failure(requested: ChunkRequest, not_made: Mapping[DataId, str], total: int) -> dg.Failure:

@@ -10,7 +10,7 @@ import dagster as dg
 from ..engine.run_result import ChunkResult
 from ..model.manifest import CheckResult, Manifest
 from ..model.verdict import Answer, InputVersion
-from .events import Metadata
+from .events import ChunkMaterialized, Metadata
 
 if TYPE_CHECKING:
     from ..engine.unreported import HowMade
@@ -26,19 +26,23 @@ def of_result(chunk: ChunkResult) -> Metadata:
     }
 
 
-def of_manifest(manifest: Manifest, how: HowMade | None, note: str) -> Metadata:
-    """Of a version that this run did not make. A version without a claim was announced, or is a rollback."""
-    return {
-        **(_of_claim(how.answers, how.attempt, how.seconds) if how else {}),
-        **_of_version(manifest.version, manifest.location, manifest.bytes, manifest.row_count),
-        **_of_history(manifest.inputs, manifest.checks),
-        "published": dg.MetadataValue.timestamp(manifest.published),
-        "note": dg.MetadataValue.text(note),
-    }
-
-
-def of_foreign(note: str) -> Metadata:
-    return {"note": dg.MetadataValue.text(note)}
+def event_of(
+    asset_key: dg.AssetKey, dataid: str, note: str, manifest: Manifest | None = None, how: HowMade | None = None
+) -> ChunkMaterialized:
+    """Of a chunk that this run did not make. One without a version was made by a foreign client; a version without a
+    claim was announced, or is a rollback."""
+    told: Metadata = {"note": dg.MetadataValue.text(note)}
+    if how:
+        told = {**_of_claim(how.answers, how.attempt, how.seconds), **told}
+    if manifest:
+        told = {
+            **_of_version(manifest.version, manifest.location, manifest.bytes, manifest.row_count),
+            **_of_history(manifest.inputs, manifest.checks),
+            "published": dg.MetadataValue.timestamp(manifest.published),
+            **told,
+        }
+    manifest_id = manifest.manifest_id if manifest else None
+    return ChunkMaterialized(asset_key=asset_key, dataid=dataid, metadata=told, manifest_id=manifest_id)
 
 
 def _of_claim(answers: Iterable[Answer], attempt: int, seconds: float) -> Metadata:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from ..ledger import definitions
 from ..ledger.database import Ledger
 from ..ledger.settling import settle
+from ..model.definition import Registry
 from ..model.errors import UnknownName
-from ..model.registry import Registry
 from ..model.registry_json import to_named_json
 from .register import register_in
 

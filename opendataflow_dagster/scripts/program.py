@@ -118,7 +118,7 @@ def _manifests(claim: Claim, places: Mapping[DatasetId, str]) -> tuple[Mapping[D
     """What the program wrote, and what is missing. `places` are the folders of the outputs that have a root."""
     manifests = {datasetid: NewManifest(location=ELSEWHERE) for datasetid in claim.outputs}
     if places:
-        from ..warehouse.listing import files_below  # slow to import, and most scripts do not need it
+        from ..warehouse.placement import files_below  # slow to import, and most scripts do not need it
 
         for datasetid, place in places.items():
             if (files := files_below(place)) is None:

@@ -1,4 +1,4 @@
-"""Whether the files of a manifest are in place, with their sizes, and below the root of their DataSet."""
+"""Which files are in a place, and whether those of a manifest are, with their sizes and below their root."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from ..model.errors import InvalidManifest
 from ..model.manifest import File
 
 
@@ -114,3 +115,26 @@ def _problem(location: str, file: File, size: int | None) -> str | None:
     if size != file.size:
         return f"{location}/{file.path} has {size} bytes, its manifest says {file.size}"
     return None
+
+
+def missing(root: str) -> str | None:
+    """What is wrong with the root of a DataSet, or None."""
+    from .location import file_system
+
+    try:
+        filesystem, path = file_system(root)
+        return None if filesystem.exists(path) else "it does not exist"
+    except Exception as error:  # every store has its own errors
+        return f"it cannot be reached ({type(error).__name__})"
+
+
+def files_below(location: str) -> tuple[File, ...] | None:
+    """As a manifest lists them, sorted; None: the folder does not exist."""
+    from .location import file_system
+
+    try:
+        filesystem, root = file_system(location)
+        sizes = _listed(location) if filesystem.isdir(root) else None
+    except Exception as error:  # every store has its own errors
+        raise InvalidManifest(f"{location} cannot be listed ({type(error).__name__}: {error}); try again") from error
+    return None if sizes is None else tuple(File(path=path, size=size) for path, size in sorted(sizes.items()))

@@ -10,10 +10,9 @@ import pytest
 
 from opendataflow_dagster.insight.drift import DriftProblem, find_drift
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.definition import Definition, TableAddress
+from opendataflow_dagster.model.definition import Definition, Registry, TableAddress
 from opendataflow_dagster.model.ids import DatasetId, JobId
 from opendataflow_dagster.model.job import Input, Job
-from opendataflow_dagster.model.registry import Registry
 from opendataflow_dagster.protocol.transfer import import_declared
 from tests.factories import Flow
 from tests.operator import Odf

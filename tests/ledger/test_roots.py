@@ -10,11 +10,10 @@ import pytest
 
 from opendataflow_dagster.insight.drift import find_drift
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.definition import Definition, TableAddress
+from opendataflow_dagster.model.definition import Definition, Registry, TableAddress
 from opendataflow_dagster.model.errors import InvalidDefinition, OpenDataFlowError
 from opendataflow_dagster.model.ids import ClaimId, DataId, DatasetId
 from opendataflow_dagster.model.manifest import File, NewManifest
-from opendataflow_dagster.model.registry import Registry
 from opendataflow_dagster.model.retention import Retention
 from opendataflow_dagster.protocol.announce import announce
 from opendataflow_dagster.protocol.claim import claim
