@@ -23,7 +23,7 @@ def put(transaction: Transaction, datasets: Sequence[Dataset], jobs: Sequence[Jo
     transaction.rows("lock_registry")
     new_datasets = _changed_datasets(transaction, datasets)
     if new_datasets:
-        columns = [_columns(dataset) for dataset in new_datasets]
+        columns = [dataset.columns() for dataset in new_datasets]
         parameters = {name: [row[name] for row in columns] for name in columns[0]}
         parameters["partitions"] = [None if value is None else Jsonb(value) for value in parameters["partitions"]]
         transaction.run("put_datasets", **parameters)
@@ -40,24 +40,8 @@ def _changed_datasets(transaction: Transaction, datasets: Sequence[Dataset]) -> 
         dataset
         for dataset in datasets
         if (row := found.get(dataset.datasetid)) is None
-        or {name: row[name] for name in _columns(dataset)} != _columns(dataset)
+        or {name: row[name] for name in dataset.columns()} != dataset.columns()
     ]
-
-
-def _columns(dataset: Dataset) -> dict[str, object]:
-    return {
-        "datasetid": dataset.datasetid,
-        "location": dataset.location,
-        "partitions": dataset.partitions.to_json() if dataset.partitions else None,
-        "schema_hash": dataset.schema_hash,
-        "foreign_ready": dataset.foreign_ready_or_default,
-        "skipped_input": dataset.skipped_input,
-        "repeats": dataset.repeats,
-        "timezone": dataset.timezone,
-        "owner": dataset.owner,
-        "domain": dataset.domain,
-        "description": dataset.description,
-    }
 
 
 def _changed_jobs(transaction: Transaction, jobs: Sequence[Job]) -> list[Job]:

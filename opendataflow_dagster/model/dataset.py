@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from .errors import InvalidDefinition
@@ -55,6 +55,10 @@ class Dataset:
                 )
             object.__setattr__(self, "location", self.location.rstrip("/"))
 
-    @property
-    def foreign_ready_or_default(self) -> Literal["trusted", "refused"]:
-        return self.foreign_ready or ("trusted" if self.location is None else "refused")
+    def columns(self) -> dict[str, Any]:
+        """Its row in the registry, without its address."""
+        return {
+            **{field.name: getattr(self, field.name) for field in fields(self)},
+            "partitions": self.partitions.to_json() if self.partitions else None,
+            "foreign_ready": self.foreign_ready or ("trusted" if self.location is None else "refused"),
+        }

@@ -73,11 +73,7 @@ def registry_from_json(document: object) -> Registry:
 
 
 def dataset_to_json(definition: Definition) -> dict[str, object]:
-    dataset = definition.dataset
-    values = {field.name: getattr(dataset, field.name) for field in dataclasses.fields(Dataset)}
-    values["foreign_ready"] = dataset.foreign_ready_or_default
-    values["partitions"] = dataset.partitions.to_json() if dataset.partitions else None
-    return {**values, "connection": dataclasses.asdict(definition.connection)}
+    return {**definition.dataset.columns(), "connection": dataclasses.asdict(definition.connection)}
 
 
 def job_to_json(job: Job) -> dict[str, object]:
