@@ -75,13 +75,11 @@ def _settle(ledger: Ledger, psql: psycopg.Connection) -> None:
 
 def _recover(scene: Scene, ledger: Ledger, psql: psycopg.Connection) -> None:
     """The one act of recovery, for everything: RESUBMIT. Then the Jobs run undisturbed."""
+    psql.execute("update dataflow.datastatus set status = 'RESUBMIT' where locktype = 'OUT'")
     psql.execute("delete from dataflow.datastatus where datasetid = %s", (EXTERNAL,))
     psql.execute(
         "insert into dataflow.datastatus select %s, 'someone', d, 'OUT', 'READY', now() from unnest(%s::text[]) d",
         (EXTERNAL, scene.dataids()),
-    )
-    psql.execute(
-        "update dataflow.datastatus set status = 'RESUBMIT' where locktype = 'OUT' and datasetid <> %s", (EXTERNAL,)
     )
     throttle(ledger, "varied", None, by="chaos")
     for jobid, declared in JOBS.items():
