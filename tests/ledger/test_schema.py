@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from opendataflow_dagster.ledger import chunks, schema
+from opendataflow_dagster.ledger import chunks, definitions, schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.ledger.embedded_cluster import program
@@ -25,6 +26,7 @@ from opendataflow_dagster.model.errors import LedgerConflict, OpenDataFlowError,
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import ALL, ListedChunks
 from opendataflow_dagster.model.manifest import NewManifest
+from opendataflow_dagster.model.retention import Retention
 from opendataflow_dagster.model.status import Status
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.gate import gate, runnable
@@ -36,6 +38,7 @@ from opendataflow_dagster.protocol.register import plan, register
 from opendataflow_dagster.protocol.release import abandon, abandon_run, fail
 from opendataflow_dagster.protocol.renew import renew
 from opendataflow_dagster.protocol.resubmit import resubmit
+from opendataflow_dagster.protocol.sweep import sweep
 from tests.databases import temporary_database
 from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow, job, key
@@ -156,6 +159,21 @@ def test_a_ledger_of_every_release_is_upgraded_with_its_rows(
         with Ledger(empty_url) as ledger, ledger.transaction() as transaction:
             old = chunks.verdicts(transaction, JobId("report"), DataId("2024-01-01"))
         assert "tidy/2024-01-01 is out of date: made from raw/2024-01-01 version 1" in str(old[0])
+
+
+@pytest.mark.parametrize("dump", RELEASES, ids=lambda dump: dump.stem)
+def test_a_ledger_of_a_release_with_overlapping_roots_is_upgraded_and_goes_on(empty_url: str, dump: Path) -> None:
+    with load_release(empty_url, dump) as psql:
+        psql.execute("update dataflow.dataset set location = '/lake' where datasetid in ('raw', 'tidy')")
+        install(empty_url)
+        with Ledger(empty_url) as ledger:
+            changed = [
+                Dataset(datasetid=DatasetId(name), location="/lake", description="changed") for name in ("raw", "tidy")
+            ]
+            assert register(ledger, changed) == 2
+            with ledger.statement() as statement:
+                overlaps = definitions.overlapping_roots(statement)
+        assert [overlap[:2] for overlap in overlaps] == [("tidy", "raw")]
 
 
 @pytest.mark.parametrize("dump", RELEASES, ids=lambda dump: dump.stem)
@@ -561,6 +579,24 @@ def announced(flow: Flow) -> bool:
     return flow.status("raw/9") == "READY"
 
 
+def swept(flow: Flow) -> bool:
+    """An old version and a failed attempt."""
+    folders = []
+    for _ in range(2):
+        taken = one_claim(flow)
+        folders.append(flow.root / "raw" / "1" / f"{taken.claim_id}-raw")
+        folders[-1].mkdir(parents=True)
+        publish(flow.ledger, taken, NewManifest(location=str(folders[-1])))
+        resubmit(flow.ledger, [key("raw/1")], by="ada")
+    taken = one_claim(flow)
+    folders.append(flow.root / "raw" / "1" / f"{taken.claim_id}-raw")
+    folders[-1].mkdir()
+    fail(flow.ledger, taken, "disk full")
+    now = timedelta(0)
+    sweep(flow.ledger, "raw", Retention(versions=1, failed=now, grace=now), by="ada")
+    return [folder.exists() for folder in folders] == [False, True, False]
+
+
 #: Every verb of a job, with what it gives.
 VERBS: dict[str, Callable[[Flow], object]] = {
     "plan": lambda flow: plan(flow.ledger, LOAD, ["4"]),
@@ -590,6 +626,7 @@ VERBS: dict[str, Callable[[Flow], object]] = {
     "skip": lambda flow: skip(flow.ledger, [key("raw/1")], by="ada"),
     "resubmit": lambda flow: resubmit(flow.ledger, [key("raw/1")], by="ada").chunks,
     "resubmit downstream": lambda flow: resubmit(flow.ledger, [key("raw/1")], by="ada", with_downstream=True).chunks,
+    "sweep": swept,
     "heal": lambda flow: heal(flow.ledger),
     "heal and rebuild": lambda flow: heal(flow.ledger, rebuild=True),
     "typed RESUBMIT": lambda flow: flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = '1'"),
