@@ -62,7 +62,7 @@ def script() -> str:
     # Names and checksums are ours, of letters and digits.
     recorded = ", ".join(f"('{name}', '{checksum}')" for name, checksum in wanted().items())
     parts = [
-        "begin;",
+        "begin isolation level read committed;",
         _PREPARE,
         file_text("adopt/begin.sql"),
         *(f"-- {name}\n{content}" for name, content in (*tables().items(), *texts("routines").items())),

@@ -118,6 +118,30 @@ def test_no_setting_of_a_role_reaches_our_sessions(flow: Flow) -> None:
     assert same == []
 
 
+def test_a_dry_run_works_whatever_the_role_sets(month: Flow) -> None:
+    make_hostile(month.psql)
+    assert "delays/2024-01-09" in Odf(url=month.url).text("resubmit", "delays", "2024-01-09", "--dry-run")
+    assert month.status("delays/2024-01-09") == "FAILED"
+
+
+def test_typed_statements_do_the_same_whatever_the_session_sets(flow: Flow) -> None:
+    load, _, _ = flow.register("load: -> raw", "clean: raw -> tidy", "daily: today -> report")
+    flow.plan(load, ["1"])
+    flow.produce("load", "1")
+    make_hostile(flow.psql)
+    with psycopg.connect(flow.url, autocommit=True) as typist:
+        # The level is the one thing that a typist must set.
+        typist.execute("set default_transaction_isolation = 'read committed'")
+        typist.execute("update dataflow.datastatus set status = 'RESUBMIT'")
+        typist.execute("insert into dataflow.dataset (datasetid) values ('today') on conflict do nothing")
+        typist.execute("select dataflow.open_days()")
+        with pytest.raises(psycopg.errors.CheckViolation, match="is not a printable id"):
+            typist.execute(b"insert into dataflow.datastatus values ('raw', 'load', E'\\u0007', 'OUT', 'READY', now())")
+    assert flow.status("raw/1") == "RESUBMIT"
+    assert ("load", "1") in flow.runnable()
+    assert_invariants(flow.psql)
+
+
 # ---- isolation
 
 ABOVE = pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
