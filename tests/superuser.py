@@ -13,13 +13,14 @@ from tests.effort import PATIENCE_SECONDS
 
 
 def start_fast(embedded: EmbeddedPostgres, home: Path, settings_off: Sequence[str]) -> str:
-    """The URL of a server with these settings off. Its login may also bypass triggers, to prepare and restore rows."""
+    """The URL of a server with these settings off. Its login may also bypass triggers, to prepare and restore rows, and
+    have the calls of functions counted."""
     embedded.start()
     embedded.stop()
     as_superuser(
         home,
         *(f"alter system set {setting} = off" for setting in settings_off),
-        "grant set on parameter session_replication_role to odf",
+        "grant set on parameter session_replication_role, track_functions to odf",
     )
     return embedded.start()
 
