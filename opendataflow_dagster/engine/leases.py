@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from logging import Logger
 from time import monotonic
 from types import TracebackType
@@ -13,7 +13,10 @@ from ..model.claim import Claim
 from ..model.errors import ClaimLost, OpenDataFlowError
 from ..model.ids import ClaimId
 from ..protocol.release import abandon
-from ..protocol.renew import renew
+from ..protocol.renew import renew_many
+
+# After a renewal that failed, or left a row that another transaction held.
+_AGAIN_SECONDS = 1.0
 
 
 class LeaseKeeper:
@@ -21,6 +24,8 @@ class LeaseKeeper:
 
     def __init__(self, ledger: Ledger, log: Logger) -> None:
         self._ledger = ledger
+        # Whatever else waits for the ledger, it does not wait on this connection.
+        self._own_ledger = ledger.with_one_connection()
         self._log = log
         self._held: dict[ClaimId, Claim] = {}
         #: When each lease expires, by this process's clock.
@@ -54,6 +59,7 @@ class LeaseKeeper:
         self._abandon(unbegun, f"the run ended before the chunk was started ({cause})", begun=False)
         # A renewal that is stuck must not hold up the run: it renews nothing that was released.
         self._thread.join(timeout=1)
+        self._own_ledger.close()
 
     def hold(self, claims: Iterable[Claim]) -> None:
         """Keep the leases of new claims."""
@@ -85,7 +91,7 @@ class LeaseKeeper:
 
     def is_lost(self, claim: Claim) -> bool:
         """Another client took the chunk, or the lease expired while the ledger could not be reached."""
-        return claim.claim_id in self._lost
+        return claim.claim_id in self._lost or monotonic() >= self._expires.get(claim.claim_id, monotonic() + 1)
 
     def _abandon(self, claims: list[Claim], reason: str, *, begun: bool = True) -> None:
         try:
@@ -110,22 +116,19 @@ class LeaseKeeper:
             self._renew(held)
 
     def _renew(self, held: list[Claim]) -> None:
-        began, lost, failed = monotonic(), list[Claim](), False
+        began = monotonic()
+        lost: Sequence[Claim] = ()
+        renewed: Sequence[Claim] = ()
         try:
-            renew(self._ledger, held)
-        except ClaimLost as error:
-            lost = error.lost
+            renewal = renew_many(self._own_ledger, held)
+            renewed, lost = renewal.renewed, renewal.lost
         except Exception as error:  # the thread must survive: without it every lease expires
             self._log.warning(f"the leases of {len(held)} claims could not be renewed; retrying: {error}")
-            failed = True
         with self._change:
-            now = monotonic()
-            if failed:
-                lost = [claim for claim in held if now >= self._expires[claim.claim_id]]
-            else:
-                self._expires |= {claim.claim_id: began + claim.lease.total_seconds() for claim in held}
-            for claim in lost:
+            self._expires |= {claim.claim_id: began + claim.lease.total_seconds() for claim in renewed}
+            for claim in (*lost, *(claim for claim in held if monotonic() >= self._expires[claim.claim_id])):
                 self._held.pop(claim.claim_id, None)
                 self._lost.add(claim.claim_id)
             shortest = min(claim.lease.total_seconds() for claim in held)
-            self._renew_at = now + min(5.0, shortest / 10) if failed else began + shortest / 3
+            is_whole = len(renewed) + len(lost) == len(held)
+            self._renew_at = began + shortest / 3 if is_whole else monotonic() + min(_AGAIN_SECONDS, shortest / 10)

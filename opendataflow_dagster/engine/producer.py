@@ -56,11 +56,12 @@ class Producer:
         at_once: int,
         log: Logger,
         cancellation: Cancellation,
+        is_ending: Callable[[], bool] = lambda: False,
     ) -> None:
         """`on_result` is called once for each claimed chunk, in the thread that calls `run`."""
         self._ledger, self._make, self._on_result = ledger, make, on_result
         self._at_once, self._log, self._cancellation = at_once, log, cancellation
-        self._retry = Retry(log, cancellation.event)
+        self._retry = Retry(log, cancellation.event, is_ending)
 
     def run(self, queue: ClaimQueue) -> None:
         makers = ThreadPoolExecutor(max_workers=self._at_once, thread_name_prefix="odf-chunk")

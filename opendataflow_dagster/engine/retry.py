@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from ..model.errors import OpenDataFlowError
 
+#: How long a run that was told to end still tries to record the outcome of its chunks. Otherwise their leases expire.
+ENDING_SECONDS = 5.0
 #: How long a run waits for a ledger that went away. A claim's outcome is worth waiting for as long as its lease.
 PATIENCE_SECONDS = 120.0
 PAUSE_SECONDS = 1.0
@@ -18,18 +20,25 @@ Result = TypeVar("Result")
 
 
 class Retry:
-    """Only for calls that are safe to repeat. `cancelled` ends the waiting of all threads of a run at once."""
+    """Only for calls that are safe to repeat. `cancelled` ends the waiting of all threads of a run at once; after a run
+    was told to end (`is_ending`), they wait no longer than ENDING_SECONDS."""
 
-    def __init__(self, log: Logger, cancelled: Event | None = None) -> None:
+    def __init__(
+        self, log: Logger, cancelled: Event | None = None, is_ending: Callable[[], bool] = lambda: False
+    ) -> None:
         self._log = log
         self._cancelled = cancelled or Event()
+        self._is_ending = is_ending
 
     def __call__(self, call: Callable[[], Result], patience: float = PATIENCE_SECONDS) -> Result:
         until = monotonic() + patience
+        has_ended = False
         while True:
             try:
                 return call()
             except OpenDataFlowError as error:
+                if not has_ended and self._is_ending():
+                    has_ended, until = True, min(until, monotonic() + ENDING_SECONDS)
                 if not error.retryable or monotonic() > until or self._cancelled.is_set():
                     raise
                 self._log.warning(f"retrying: {error}")

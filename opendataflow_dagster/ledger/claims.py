@@ -162,10 +162,12 @@ def force(transaction: Transaction, jobid: JobId, dataid: DataId, run_id: RunId 
     return claim
 
 
-def renew(transaction: Transaction, claims: Sequence[Claim]) -> dict[ClaimId, datetime]:
+def renew(transaction: Transaction, claims: Sequence[Claim]) -> tuple[dict[ClaimId, datetime], set[ClaimId]]:
+    """The leases of all claims that are held, and those that another transaction kept from being renewed."""
     leases = [claim.lease for claim in claims for _ in claim.outputs]
     renewed = transaction.rows("renew", **rows.fences(claims), leases=leases)
-    return {ClaimId(row["claim_id"]): row["lease_until"] for row in renewed}
+    leases_until = {ClaimId(row["claim_id"]): row["lease_until"] for row in renewed}
+    return leases_until, {ClaimId(row["claim_id"]) for row in renewed if row["is_busy"]}
 
 
 def publish(

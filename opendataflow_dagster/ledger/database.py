@@ -76,9 +76,10 @@ _SETTINGS = {
     "standard_conforming_strings": "on",
     "array_nulls": "on",
     "transform_null_equals": "off",
-    # What limits a person's session would cut verbs off.
-    "statement_timeout": "0",
-    "lock_timeout": "0",
+    # Nothing waits for ever. The limits of a person's session would cut verbs off.
+    "statement_timeout": "300s",
+    # Shorter than deadlock_timeout: we give way before Postgres looks for a victim, which could be a typed statement.
+    "lock_timeout": "200ms",
     "idle_in_transaction_session_timeout": "0",
     "idle_session_timeout": "0",
 }
@@ -185,6 +186,10 @@ class Ledger:
     def rehearsing(self) -> Ledger:
         """The same database; closing it rolls everything back."""
         return Ledger(self._url, actor=self.actor, rehearsal=True)
+
+    def with_one_connection(self) -> Ledger:
+        """The same database over a connection of its own, which nothing else can use up."""
+        return Ledger(self._url, actor=self.actor, connections=1)
 
     def close(self) -> None:
         if self._stage is not None:

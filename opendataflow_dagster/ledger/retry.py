@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from random import uniform
 from time import monotonic, sleep
-from typing import Final, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from ..model.errors import BlockedBySession, LedgerConflict
+from .database import Ledger
 
 PATIENCE_SECONDS: Final = 30.0
+#: A person waits for the answer.
+VERB_SECONDS: Final = 10.0
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
@@ -48,3 +53,26 @@ def retry_conflicts(act: Callable[[], Result], patience: float = PATIENCE_SECOND
         except LedgerConflict:
             if not pauses.pause():
                 raise
+
+
+def gives_way(verb: Callable[Concatenate[Ledger, Given], Result]) -> Callable[Concatenate[Ledger, Given], Result]:
+    """For a verb that is one transaction: after 200 ms without a lock it lets others pass, and tries again. In the end
+    it names the session that is in the way."""
+
+    @wraps(verb)
+    def patiently(ledger: Ledger, /, *given: Given.args, **named: Given.kwargs) -> Result:
+        try:
+            return retry_conflicts(lambda: verb(ledger, *given, **named), VERB_SECONDS)
+        except BlockedBySession:
+            raise
+        except LedgerConflict:
+            refuse_to_wait(ledger, verb.__name__.replace("_", " "))
+            raise
+
+    return patiently
+
+
+def refuse_to_wait(ledger: Ledger, what: str) -> None:
+    """BlockedBySession, if a session has left a transaction open; otherwise others are just busy."""
+    with ledger.statement() as statement:
+        statement.rows("refuse_to_wait", what=what)

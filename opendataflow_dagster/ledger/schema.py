@@ -20,6 +20,7 @@ from .settling import settle
 # installer that itself waits for a forgotten transaction.
 _PREPARE = """\
 set local lock_timeout = '10s';
+set local statement_timeout = 0;
 select pg_advisory_xact_lock(hashtext('dataflow'), hashtext('migration'));
 do $$
 begin

@@ -7,6 +7,7 @@ from functools import partial
 
 from ..ledger import chunks, lookup, registry
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..model.errors import InvalidInput, UnknownName
 from ..model.ids import ChunkKey, DataId, data_id, dataset_id, job_id
 from ..model.manifest import NewManifest
@@ -14,6 +15,7 @@ from ..model.text import listing
 from .publish import refuse_misplaced
 
 
+@gives_way
 def announce(
     ledger: Ledger,
     datasetid: str,
@@ -47,6 +49,7 @@ def announce(
         return chunks.announce(transaction, dataset, names, versions)
 
 
+@gives_way
 def announce_pending(ledger: Ledger, jobid: str, dataids: Sequence[DataId], *, by: str) -> int:
     """Chunks of a Job, which runs them as soon as their inputs are READY. Returns how many are new."""
     job = job_id(jobid)

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from ..ledger import operations, runs
 from ..ledger.chunks import require
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..model.ids import ChunkKey, RunId
 
 
+@gives_way
 def cancel(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "") -> list[ChunkKey]:
     """Returns the chunks that were running."""
     chunks = list(keys)
@@ -18,6 +20,7 @@ def cancel(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "
         return operations.cancel(transaction, chunks, _reason(by, reason))
 
 
+@gives_way
 def cancel_run(ledger: Ledger, run_id: int, *, by: str, reason: str = "") -> list[ChunkKey]:
     """Fails what the run holds, what was requested of it and has not begun, and the run itself."""
     with ledger.transaction(actor=by) as transaction:

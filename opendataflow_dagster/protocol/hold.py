@@ -8,6 +8,7 @@ from typing import Literal
 from ..ledger import operations
 from ..ledger.chunks import require
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..model.ids import ChunkKey
 from ..model.status import Status
 
@@ -22,6 +23,7 @@ def skip(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "")
     return _set_status(ledger, keys, Status.SKIPPED, by, reason)
 
 
+@gives_way
 def unhold(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "") -> list[ChunkKey]:
     """Restores the status from before the hold; a chunk that was RUNNING becomes RESUBMIT."""
     chunks = list(keys)
@@ -30,6 +32,7 @@ def unhold(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "
         return operations.unhold(transaction, chunks, reason or None)
 
 
+@gives_way
 def _set_status(
     ledger: Ledger, keys: Iterable[ChunkKey], status: Literal[Status.HOLD, Status.SKIPPED], by: str, reason: str
 ) -> list[ChunkKey]:

@@ -10,6 +10,7 @@ from ..ledger import claims as ledger_claims
 from ..ledger import lookup
 from ..ledger.claims import Publication, Refusal
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..model.claim import Claim
 from ..model.errors import ClaimLost, InvalidManifest
 from ..model.ids import ChunkKey, DatasetId
@@ -69,9 +70,7 @@ def publish_many(ledger: Ledger, staged: Sequence[StagedClaim]) -> Published:
     fitting = [item for claim_id, item in by_id.items() if claim_id not in errors]
     versions: dict[int, list[Publication]] = {}
     for begin in range(0, len(fitting), _AT_ONCE):
-        with ledger.statement() as statement:
-            portion = [(item.claim, item.manifests) for item in fitting[begin : begin + _AT_ONCE]]
-            publications, refusals = ledger_claims.publish(statement, portion)
+        publications, refusals = _publish_portion(ledger, fitting[begin : begin + _AT_ONCE])
         for publication in publications:
             versions.setdefault(publication.claim_id, []).append(publication)
         errors |= {refusal.claim_id: _refused(by_id[refusal.claim_id], refusal) for refusal in refusals}
@@ -92,6 +91,12 @@ def publish_many(ledger: Ledger, staged: Sequence[StagedClaim]) -> Published:
         lost=tuple(claim for claim in missing if claim.claim_id not in versions),
         misfits=tuple(Misfit(claim=by_id[claim_id].claim, error=error) for claim_id, error in errors.items()),
     )
+
+
+@gives_way
+def _publish_portion(ledger: Ledger, portion: Sequence[StagedClaim]) -> tuple[list[Publication], list[Refusal]]:
+    with ledger.statement() as statement:
+        return ledger_claims.publish(statement, [(item.claim, item.manifests) for item in portion])
 
 
 def _misfit(staged: StagedClaim, roots: Callable[[DatasetId], str | None]) -> InvalidManifest | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..ledger import registration, registry
 from ..ledger.database import Ledger, Transaction
+from ..ledger.retry import gives_way
 from ..ledger.settling import settle
 from ..model.dataset import Dataset
 from ..model.errors import InvalidDefinition, UnknownName
@@ -14,6 +15,7 @@ from ..model.job import Job
 from ..model.job_graph import refuse_cycles, refuse_two_producers
 
 
+@gives_way
 def register(ledger: Ledger, datasets: Sequence[Dataset] = (), jobs: Sequence[Job] = ()) -> int:
     """All or nothing. Returns the number of new or changed definitions."""
     with ledger.transaction() as transaction:
@@ -36,6 +38,7 @@ def register_in(transaction: Transaction, datasets: Sequence[Dataset], jobs: Seq
     return registration.put(transaction, datasets, jobs)
 
 
+@gives_way
 def plan(ledger: Ledger, job: Job, dataids: Iterable[str]) -> int:
     """Make chunks PENDING, with the input chunks that each needs. Returns the number of new ones."""
     chunks = tuple(dict.fromkeys(data_id(dataid) for dataid in dataids))

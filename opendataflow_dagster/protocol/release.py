@@ -8,6 +8,7 @@ from typing import Literal
 from ..ledger import claims as ledger_claims
 from ..ledger import runs
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..model.claim import Claim
 from ..model.errors import ClaimLost
 from ..model.ids import RunId
@@ -21,6 +22,7 @@ def fail(ledger: Ledger, claim: Claim, reason: str) -> None:
     fail_many(ledger, [claim], [reason])
 
 
+@gives_way
 def fail_many(ledger: Ledger, claims: Sequence[Claim], reasons: Sequence[str]) -> None:
     with ledger.statement() as statement:
         released = ledger_claims.release(statement, claims, "failed", [_short(reason) for reason in reasons])
@@ -28,6 +30,7 @@ def fail_many(ledger: Ledger, claims: Sequence[Claim], reasons: Sequence[str]) -
         raise ClaimLost(lost, "fail")
 
 
+@gives_way
 def abandon(ledger: Ledger, claims: Sequence[Claim], reason: str, *, begun: bool = True) -> None:
     """The crash rule, without waiting for the lease: RESUBMIT, or FAILED when the retry budget is exhausted.
 
@@ -40,6 +43,7 @@ def abandon(ledger: Ledger, claims: Sequence[Claim], reason: str, *, begun: bool
         raise ClaimLost(lost, "abandon")
 
 
+@gives_way
 def abandon_run(ledger: Ledger, run_id: RunId, reason: str) -> int:
     """A run is dead: abandon all that it holds. Returns the number of chunks."""
     with ledger.transaction() as transaction:

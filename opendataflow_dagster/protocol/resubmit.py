@@ -9,6 +9,7 @@ from datetime import datetime
 from ..ledger import operations
 from ..ledger.chunks import downstream, find, require
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..model.ids import ChunkKey
 from ..model.status import Status
 
@@ -23,6 +24,7 @@ class Resubmitted:
     satisfied: tuple[ChunkKey, ...]
 
 
+@gives_way
 def resubmit(
     ledger: Ledger,
     keys: Iterable[ChunkKey],

@@ -6,11 +6,13 @@ from functools import partial
 
 from ..ledger import chunks, lookup
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..model.errors import ForbiddenTransition, UnknownName
 from ..model.ids import ChunkKey
 from .publish import refuse_misplaced
 
 
+@gives_way
 def rollback(ledger: Ledger, key: ChunkKey, version: int, *, by: str, reason: str = "") -> int:
     """Returns the number of the new version. A chunk that is RUNNING or on HOLD is refused."""
     with ledger.transaction(actor=by) as transaction:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from ..ledger import passwords
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..model.ids import DatasetId, dataset_id
 from ..secrets import cipher
 
 
+@gives_way
 def set_secret(
     ledger: Ledger,
     datasetid: str,
@@ -26,6 +28,7 @@ def set_secret(
             raise passwords.not_registered(name)
 
 
+@gives_way
 def rotate(ledger: Ledger, old: str, new: str, *, upgrade: bool = False, by: str, reason: str = "") -> list[DatasetId]:
     """Encrypt all passwords with the new passphrase, or none. Each keeps its format unless `upgrade` is set."""
     with ledger.transaction(actor=by, reason=reason) as transaction:

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from ..ledger import sweeps
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..ledger.sweeps import ClaimFolder
 from ..model.ids import ChunkKey, DatasetId, ManifestId, dataset_id
 from ..model.manifest import Manifest
@@ -65,14 +66,7 @@ class Swept:
 def sweep(ledger: Ledger, datasetid: str, retention: Retention, *, by: str, dry_run: bool = False) -> Swept:
     """Sweeps below the root of the DataSet. `dry_run`: reports what would be removed, and touches nothing."""
     name = dataset_id(datasetid)
-    with ledger.transaction(actor=by) as transaction:
-        root = sweeps.root_of(transaction, name)
-        others = sweeps.other_roots(transaction, name)
-        if not dry_run:
-            sweeps.mark_expired(transaction, name, retention, by)
-        versions = sweeps.marked_versions(transaction, name)
-        if dry_run:
-            versions += sweeps.expired_versions(transaction, name, retention)
+    root, others, versions = _decide(ledger, name, retention, by, dry_run)
     removal = _Removal(ledger, root, dropping=[version.manifest_id for version in versions] if dry_run else None)
     removal.remove_versions(versions)
     unknown: list[SweptFolder] = []
@@ -97,6 +91,22 @@ def sweep(ledger: Ledger, datasetid: str, retention: Retention, *, by: str, dry_
         unknown=tuple(unknown),
         problems=tuple(removal.problems),
     )
+
+
+@gives_way
+def _decide(
+    ledger: Ledger, name: DatasetId, retention: Retention, by: str, dry_run: bool
+) -> tuple[str, frozenset[str], list[Manifest]]:
+    """The root, the roots of other DataSets, and the versions that lose their files."""
+    with ledger.transaction(actor=by) as transaction:
+        root = sweeps.root_of(transaction, name)
+        others = sweeps.other_roots(transaction, name)
+        if not dry_run:
+            sweeps.mark_expired(transaction, name, retention, by)
+        versions = sweeps.marked_versions(transaction, name)
+        if dry_run:
+            versions += sweeps.expired_versions(transaction, name, retention)
+    return root, others, versions
 
 
 class _Removal:

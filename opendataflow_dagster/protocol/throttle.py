@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from ..ledger import registry, steering
 from ..ledger.database import Ledger, Transaction
 from ..ledger.registry import Room
+from ..ledger.retry import gives_way
 from ..model.errors import InvalidInput
 from ..model.ids import JobId, job_id
 from .gate import require_job
 
 
+@gives_way
 def throttle(ledger: Ledger, jobid: str, concurrency: int | None, *, by: str, reason: str = "") -> bool:
     """None: no limit. Returns whether the limit changed, as the other verbs here do."""
     if concurrency is not None and not 0 <= concurrency <= 1_000_000:
@@ -21,18 +23,21 @@ def throttle(ledger: Ledger, jobid: str, concurrency: int | None, *, by: str, re
         return steering.throttle(transaction, job, concurrency, reason or None)
 
 
+@gives_way
 def throttle_first(ledger: Ledger, jobid: str, concurrency: int) -> bool:
     """The initial limit, as declared in code. Has no effect once the Job has a limit."""
     with _registered(ledger, jobid) as (transaction, job):
         return steering.declare_concurrency(transaction, job, concurrency)
 
 
+@gives_way
 def pause(ledger: Ledger, jobid: str, *, by: str, reason: str = "") -> bool:
     """No chunk of the Job starts until `resume`."""
     with _registered(ledger, jobid, by) as (transaction, job):
         return steering.pause(transaction, job, reason or None)
 
 
+@gives_way
 def resume(ledger: Ledger, jobid: str, *, by: str, reason: str = "") -> bool:
     with _registered(ledger, jobid, by) as (transaction, job):
         return steering.resume(transaction, job, reason or None)

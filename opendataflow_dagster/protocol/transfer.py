@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..ledger import definitions
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..ledger.settling import settle
 from ..model.definition import Registry
 from ..model.errors import UnknownName
@@ -36,6 +37,7 @@ def export_registry(
     return registry
 
 
+@gives_way
 def import_registry(ledger: Ledger, registry: Registry) -> RegistryChanges:
     """All of it, or nothing if it contradicts itself or the ledger."""
     with ledger.transaction() as transaction:

@@ -143,7 +143,15 @@ def _run(
             _rehearse(order, environment, report, queue)
         else:
             cancellation = Cancellation()
-            producer = Producer(ledger, make, tell, at_once=parallel, log=_log, cancellation=cancellation)
+            producer = Producer(
+                ledger,
+                make,
+                tell,
+                at_once=parallel,
+                log=_log,
+                cancellation=cancellation,
+                is_ending=lambda: order.stop.signal is not None,
+            )
             producer.run(queue)
         report.signal = order.stop.signal
         succeeded = not (report.failed or report.lost or report.signal)

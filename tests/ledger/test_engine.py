@@ -216,7 +216,7 @@ def test_a_lease_that_expires_while_the_ledger_is_unavailable_is_lost(
         tries.append(len(claims))
         raise LedgerUnavailable("no route to host")
 
-    monkeypatch.setattr(leases, "renew", unavailable)
+    monkeypatch.setattr(leases, "renew_many", unavailable)
     with LeaseKeeper(flow.ledger, LOG) as keeper:
         keeper.hold([short_claim])
         for _ in range(300):

@@ -21,7 +21,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from opendataflow_dagster.ledger import schema
+from opendataflow_dagster.ledger import database, schema
 from opendataflow_dagster.ledger.database import Ledger, Transaction
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.model.claim import Claim
@@ -552,11 +552,13 @@ def test_a_silent_connection_is_given_up_after_30_seconds_or_as_the_url_says(
         assert idle + interval * count == 30
 
 
-def test_a_statement_timeout_is_not_reported_as_an_unreachable_server(flow: Flow) -> None:
-    impatient = of(flow.url, options="-c statement_timeout=500")
+def test_a_statement_timeout_is_not_reported_as_an_unreachable_server(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(database._SETTINGS, "statement_timeout", "100ms")
     with flow.psql.transaction():
         flow.type("lock table dataflow.dataset in access exclusive mode")
-        with Ledger(impatient) as ledger, pytest.raises(LedgerUnavailable) as canceled:
+        with Ledger(flow.url) as ledger, pytest.raises(LedgerUnavailable) as canceled:
             register(ledger, [Dataset(datasetid=DatasetId("raw"))])
     assert "could not finish a statement (canceling statement due to statement timeout)" in str(canceled.value)
     assert "reached" not in str(canceled.value)

@@ -472,7 +472,7 @@ def test_a_renewal_that_hangs_delays_neither_the_timeout_nor_the_end(
         hanging.set()
         over.wait(60)
 
-    monkeypatch.setattr(leases, "renew", hang)
+    monkeypatch.setattr(leases, "renew_many", hang)
     shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=9)))
     order = shop.order(shop.script("sleep 1000"), limits=Limits(grace=0.3, timeout=3.5))
     try:

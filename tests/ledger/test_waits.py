@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from opendataflow_dagster.ledger import claims as ledger_claims
+from opendataflow_dagster.ledger import retry, schema
+from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.ledger.settling import settle
-from opendataflow_dagster.model.errors import BlockedBySession, InvalidDefinition, NoGo, StaleAnswers
-from opendataflow_dagster.model.ids import DataId, JobId
+from opendataflow_dagster.model.errors import BlockedBySession, ClaimLost, InvalidDefinition, NoGo, StaleAnswers
+from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import Policy
-from opendataflow_dagster.protocol.claim import claim, claim_next
+from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.heal import heal
+from opendataflow_dagster.protocol.hold import hold
+from opendataflow_dagster.protocol.publish import StagedClaim, publish_many
 from opendataflow_dagster.protocol.register import register
+from opendataflow_dagster.protocol.release import fail, fail_many
+from opendataflow_dagster.protocol.renew import renew_many
 from tests.effort import PATIENCE_SECONDS
-from tests.factories import Flow, job
+from tests.factories import Flow, job, key
 from tests.invariants import assert_invariants
+from tests.scripts import Shop
 
+ROW = b"select from dataflow.datastatus where datasetid = %s and dataid = %s and locktype = 'OUT' for update"
 RESUBMIT = (
     b"update dataflow.datastatus set status = 'RESUBMIT' where datasetid = %s and dataid = %s and locktype = 'OUT'"
 )
@@ -215,3 +227,179 @@ def test_one_broken_row_of_each_kind_never_stops_heal_for_the_others(flow: Flow)
     assert "regular expression" in said
     assert "localtime" in said
     assert "clean/1: " in said
+
+
+# ---- a running script, whose row a person holds
+
+
+@pytest.fixture
+def shop(flow: Flow, tmp_path: Path) -> Shop:
+    return Shop(flow=flow, folder=tmp_path)
+
+
+@contextmanager
+def runs(shop: Shop, script: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """`odf run` in a process of its own, which has printed its first line."""
+    with shop.start("run", *words, script) as running:
+        try:
+            assert read_line(running) == "begun\n"
+            yield running
+        finally:
+            running.kill()
+
+
+def read_line(running: subprocess.Popen[str]) -> str:
+    assert running.stdout is not None
+    return running.stdout.readline()
+
+
+def test_output_goes_on_and_the_lease_is_renewed_as_soon_as_the_row_is_free(shop: Shop) -> None:
+    shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=12)))
+    go_on, end = shop.folder / "go_on", shop.folder / "end"
+    script = shop.script(
+        f"echo begun; until [ -e {go_on} ]; do sleep 0.05; done; echo more; until [ -e {end} ]; do sleep 0.05; done"
+    )
+    with person(shop.flow) as ada, runs(shop, script) as running:
+        leased = shop.flow.chunk("raw/1").lease_until
+        assert leased is not None
+        ada.execute(ROW, ("raw", "1"))
+        # Long enough for the first renewal to find the row held.
+        due = leased - timedelta(seconds=7)
+        wait_until(lambda: shop.flow.psql.execute("select now() > %s", (due,)).fetchone() == (True,))
+        assert shop.flow.chunk("raw/1").lease_until == leased
+        go_on.touch()
+        assert read_line(running) == "more\n"
+        ada.rollback()
+        wait_until(lambda: (shop.flow.chunk("raw/1").lease_until or leased) > leased)
+        end.touch()
+        _, said = running.communicate(timeout=PATIENCE_SECONDS)
+        assert running.returncode == 0, said
+    assert shop.flow.chunk("raw/1").version == 1
+
+
+def test_the_timeout_of_a_script_is_enforced_while_its_row_is_held(shop: Shop) -> None:
+    shop.register("load: -> raw", policy=Policy(lease=timedelta(seconds=60)))
+    ended = shop.folder / "ended"
+    script = shop.script(f"trap 'touch {ended}; exit 1' TERM; echo begun; while true; do sleep 0.05; done")
+    with person(shop.flow) as ada, runs(shop, script, "--timeout", "3") as running:
+        ada.execute(ROW, ("raw", "1"))
+        wait_until(ended.exists)
+        ada.rollback()
+        _, said = running.communicate(timeout=PATIENCE_SECONDS)
+        assert running.returncode == 140, said
+    assert (shop.flow.chunk("raw/1").reason or "").startswith("timed out after 3 s")
+
+
+def test_sigterm_ends_a_run_while_its_row_is_held_and_names_the_session(shop: Shop) -> None:
+    shop.register("load: -> raw", policy=Policy(lease=timedelta(minutes=10)))
+    with person(shop.flow) as ada, runs(shop, shop.script("echo begun; sleep 1000")) as running:
+        ada.execute(ROW, ("raw", "1"))
+        running.terminate()
+        _, said = running.communicate(timeout=PATIENCE_SECONDS)
+        assert f"pid {ada.info.backend_pid} (login {ada.info.user}, psql, idle in a transaction" in said
+        assert running.returncode == 133
+
+
+def test_a_row_that_is_held_does_not_keep_other_leases_from_being_renewed(flow: Flow) -> None:
+    has_work(flow)
+    held, free = claim(flow.ledger, "load", "1"), claim(flow.ledger, "load", "2")
+    gone = claim(flow.ledger, "look", "1")
+    flow.type(RESUBMIT.decode(), "codes", "1")
+    with person(flow) as ada:
+        ada.execute(ROW, ("raw", "1"))
+        renewal = renew_many(flow.ledger, [held, free, gone])
+    assert [each.claim_id for each in renewal.busy] == [held.claim_id]
+    assert [each.claim_id for each in renewal.renewed] == [free.claim_id]
+    assert [each.claim_id for each in renewal.lost] == [gone.claim_id]
+    assert renewal.renewed[0].lease_until > free.lease_until
+    assert [each.claim_id for each in renew_many(flow.ledger, [held]).renewed] == [held.claim_id]
+
+
+# ---- giving way
+
+
+def test_a_verb_gives_up_after_a_short_wait_and_names_the_session(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "VERB_SECONDS", 0.5)
+    has_work(flow)
+    mine = claim(flow.ledger, "load", "2")
+    with person(flow) as ada:
+        ada.execute(ROW, ("raw", "1"))
+        ada.execute(ROW, ("raw", "2"))
+        named = f"pid {ada.info.backend_pid} .*psql, idle in a transaction.*pg_terminate_backend"
+        for verb in (
+            lambda: hold(flow.ledger, [key("raw/1")], by="grace"),
+            lambda: fail(flow.ledger, mine, "disk full"),
+            lambda: flow.publish(mine),
+        ):
+            with pytest.raises(BlockedBySession, match=named):
+                verb()
+    assert flow.status("raw/2") == "RUNNING"
+
+
+def test_every_connection_limits_its_statements_and_its_waits(flow: Flow) -> None:
+    with flow.ledger.transaction() as transaction:
+        shown = transaction._connection.execute(
+            "select current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock,"
+            " current_setting('deadlock_timeout') as deadlock"
+        ).fetchone()
+    assert shown == {"statement": "5min", "lock": "200ms", "deadlock": "1s"}
+
+
+@pytest.mark.parametrize("name", ["publish", "fail", "hold", "heal"])
+def test_a_typed_statement_is_never_the_deadlock_victim_of_a_verb(flow: Flow, name: str) -> None:
+    """The verb holds a row that the person wants next, and wants the one that the person holds."""
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["1", "2"])
+    claims = claim_many(flow.ledger, "load", ["1", "2"]).claims
+    if name == "heal":
+        flow.type("update dataflow.datastatus set lease_until = now() where claim_id is not null")
+    staged = [StagedClaim(claim=each, manifests={DatasetId("raw"): flow.manifest(each)}) for each in claims]
+    verbs: dict[str, Callable[[], object]] = {
+        "publish": lambda: publish_many(flow.ledger, staged),
+        "fail": lambda: retry.retry_conflicts(lambda: fail_many(flow.ledger, claims, ["disk full"] * 2)),
+        "hold": lambda: hold(flow.ledger, [key("raw/1"), key("raw/2")], by="grace"),
+        "heal": lambda: heal(flow.ledger),
+    }
+    with person(flow) as ada, ThreadPoolExecutor(1) as pool:
+        ada.execute(RESUBMIT, ("raw", "2"))
+        working = pool.submit(verbs[name])
+        waiting = "select count(*) from pg_stat_activity where %s = any (pg_blocking_pids(pid))"
+        pid = ada.info.backend_pid
+        wait_until(lambda: working.done() or flow.psql.execute(waiting, (pid,)).fetchone() != (0,))
+        ada.execute(RESUBMIT, ("raw", "1"))  # a deadlock would be an error here
+        ada.commit()
+        with suppress(ClaimLost):
+            working.result(PATIENCE_SECONDS)
+    assert_invariants(flow.psql)
+
+
+def test_giving_way_for_long_writes_few_lines_into_the_log_of_the_server(tmp_path: Path) -> None:
+    """A person holds rows that claimers, a publisher and heal want, for more than ten seconds."""
+    server = EmbeddedPostgres(tmp_path / "home")
+    url = server.start()
+    try:
+        with Ledger(url, connections=6) as ledger, psycopg.connect(url, autocommit=True) as psql:
+            schema.install(ledger)
+            flow = Flow(ledger=ledger, url=url, psql=psql, root=tmp_path)
+            has_work(flow)
+            mine = claim(flow.ledger, "load", "2")
+            log = server.status().log
+            size = log.stat().st_size
+            with person(flow) as ada, ThreadPoolExecutor(6) as pool:
+                ada.execute(b"select from dataflow.runnable where jobid = 'load' and dataid = '1' for update")
+                ada.execute(ROW, ("raw", "2"))
+                claiming = [pool.submit(claim, flow.ledger, "load", "1") for _ in range(3)]
+                publishing = pool.submit(flow.publish, mine)
+                for _ in range(20):
+                    heal(flow.ledger)
+                with pytest.raises(BlockedBySession):
+                    publishing.result(PATIENCE_SECONDS)
+                ada.rollback()
+                for each in claiming:
+                    with suppress(NoGo):
+                        each.result(PATIENCE_SECONDS)
+            lines = [line for line in log.read_bytes()[size:].decode().splitlines() if "ERROR" in line]
+            print(f"{len(lines)} errors in the log")  # noqa: T201 - shown with -s
+            assert len(lines) <= 100, lines[:10]
+    finally:
+        server.stop()

@@ -38,7 +38,7 @@ select dataflow.evaluate(array_agg(%(jobid)s::text), array_agg(p.dataid)) from u
 
 -- name: renew
 -- Every claim that is still held has its lease from now on.
-select r.claim_id, r.lease_until
+select r.claim_id, r.lease_until, r.is_busy
   from dataflow.renew(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[], %(leases)s::interval[]) r
 
 -- name: runnable_count

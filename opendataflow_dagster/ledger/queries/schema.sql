@@ -24,6 +24,10 @@ select rolname from pg_roles where rolname in ('dataflow_reader', 'dataflow_oper
 -- The owner of the schema, if it is a superuser.
 select r.rolname from pg_namespace n join pg_roles r on r.oid = n.nspowner where n.nspname = 'dataflow' and r.rolsuper
 
+-- name: refuse_to_wait
+-- An error that names the sessions that have left a transaction open; nothing, if there are none.
+select dataflow.refuse_to_wait(%(what)s, w.pids) from dataflow.idle_writers() as w(pids) where w.pids <> '{}'
+
 -- name: act_as
 -- Whom the history names for the rest of the transaction, and the reason.
 select set_config('dataflow.actor', %(actor)s, true), set_config('dataflow.reason', %(reason)s, true)

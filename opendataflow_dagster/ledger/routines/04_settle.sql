@@ -12,11 +12,12 @@ create function dataflow.holders_of(p_lock text) returns integer[]
                     and l.classid::bigint = hashtext('dataflow')::bigint & 4294967295
                     and l.objid::bigint = hashtext(p_lock)::bigint & 4294967295);
 
--- Sessions that changed something here and have neither committed nor rolled back since.
+-- Sessions that changed something here and have neither committed nor rolled back since. An owner who may not read the
+-- statistics of other logins does not see what they do; then the lock alone counts.
 create function dataflow.idle_writers() returns integer[]
     language sql security definer set search_path = pg_catalog, pg_temp
     return array(select a.pid from pg_stat_activity a
-                  where a.datname = current_database() and a.pid <> pg_backend_pid() and a.state like 'idle in transaction%'
+                  where a.datname = current_database() and a.pid <> pg_backend_pid() and coalesce(a.state, 'idle in transaction') like 'idle in transaction%'
                     and exists (select from pg_locks l join pg_class c on c.oid = l.relation
                                  where l.pid = a.pid and l.locktype = 'relation' and c.relnamespace = 'dataflow'::regnamespace
                                    and l.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock'))

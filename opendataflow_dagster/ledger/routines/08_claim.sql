@@ -47,7 +47,7 @@ create function dataflow.request(p_jobid text, p_dataids text[], p_requested tim
 as $$
 declare
     outputs     text[] := array(select j.datasetid from dataflow.job j where j.jobid = p_jobid and j.itemtype = 'OUT' order by 1);
-    setting     text := set_config('lock_timeout', '200ms', true) || set_config('dataflow.actor', p_actor, true);
+    setting     text := set_config('dataflow.actor', p_actor, true);
     known       bigint;
     resubmitted text[] := '{}';
     ready       json;
@@ -134,9 +134,6 @@ declare
     is_whole    boolean;
     refused     json := '[]';
 begin
-    -- Triggers lock datastatus first and the runnable row after it. A claim gives way before Postgres sees a deadlock and
-    -- picks a victim: a typed statement is never cancelled in favour of a claim.
-    perform set_config('lock_timeout', '200ms', true);
     select coalesce(p.ordered, false) as ordered, coalesce(p.lease, dataflow.lease_of(p_jobid)) as lease, c.jobid is not null as is_limited,
            array_agg(j.datasetid order by j.datasetid) filter (where j.itemtype = 'OUT') as outputs
       into job

@@ -1,20 +1,36 @@
 -- What operators and their programs do beyond typing a status. The columns and tables that these functions write are closed
 -- to them, so that nobody makes a claim, a version or a run that never was.
 
--- Every claim that is still held has its lease from now on.
+-- Every claim that is still held has its lease from now on. A row that another transaction holds keeps its lease (is_busy) and
+-- delays no other.
 create function dataflow.renew(p_datasetids text[], p_jobids text[], p_dataids text[], p_claim_ids bigint[], p_leases interval[])
-    returns table (claim_id bigint, lease_until timestamptz)
+    returns table (claim_id bigint, lease_until timestamptz, is_busy boolean)
     language plpgsql security definer set search_path = pg_catalog, pg_temp
     set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
     return query
-    update dataflow.datastatus s set lease_until = clock_timestamp() + least(g.lease, '366 days')
-      from unnest(p_datasetids, p_jobids, p_dataids, p_claim_ids, p_leases) as g(datasetid, jobid, dataid, claim_id, lease)
-     where s.datasetid = g.datasetid and s.jobid = g.jobid and s.dataid = g.dataid and s.locktype = 'OUT'
-       and s.claim_id = g.claim_id and s.lease_until > clock_timestamp()
-    returning s.claim_id, s.lease_until;
+    with given as materialized (
+        select g.*, s.lease_until
+          from unnest(p_datasetids, p_jobids, p_dataids, p_claim_ids, p_leases) as g(datasetid, jobid, dataid, claim_id, lease)
+         cross join lateral (select t.lease_until from dataflow.datastatus t
+                              where t.datasetid = g.datasetid and t.jobid = g.jobid and t.dataid = g.dataid and t.locktype = 'OUT'
+                                and t.claim_id = g.claim_id and t.lease_until > clock_timestamp() offset 0) s
+    ), held as materialized (
+        select g.lease, s.place
+          from given g
+         cross join lateral (select t.ctid as place from dataflow.datastatus t
+                              where t.datasetid = g.datasetid and t.jobid = g.jobid and t.dataid = g.dataid and t.locktype = 'OUT'
+                                and t.claim_id = g.claim_id and t.lease_until > clock_timestamp()
+                                for update skip locked) s
+    ), renewed as (
+        update dataflow.datastatus s set lease_until = clock_timestamp() + least(h.lease, '366 days')
+          from held h where s.ctid = h.place
+        returning s.datasetid, s.claim_id, s.lease_until
+    )
+    select g.claim_id, coalesce(r.lease_until, g.lease_until), r.claim_id is null
+      from given g left join renewed r on r.claim_id = g.claim_id and r.datasetid = g.datasetid;
 end
 $$;
 
