@@ -66,7 +66,9 @@ def publish_many(ledger: Ledger, staged: Sequence[StagedClaim]) -> Published:
     roots = lookup.roots(ledger)
     errors = {claim_id: error for claim_id, item in by_id.items() if (error := _misfit(item, roots))}
     if len(by_id) < len(staged):
-        errors |= {item.claim.claim_id: _ambiguous(item) for item in staged if item != by_id[item.claim.claim_id]}
+        for item in staged:
+            if dict(item.manifests) != dict(by_id[item.claim.claim_id].manifests):
+                errors[item.claim.claim_id] = _ambiguous(item.claim)
     fitting = [item for claim_id, item in by_id.items() if claim_id not in errors]
     versions: dict[int, list[Publication]] = {}
     for begin in range(0, len(fitting), _AT_ONCE):
@@ -119,8 +121,7 @@ def _misfit(staged: StagedClaim, roots: Callable[[DatasetId], str | None]) -> In
     return None
 
 
-def _ambiguous(staged: StagedClaim) -> InvalidManifest:
-    claim = staged.claim
+def _ambiguous(claim: Claim) -> InvalidManifest:
     return InvalidManifest(
         f"{claim.jobid}/{claim.dataid} was given twice, with different manifests; publish a claim once"
     )

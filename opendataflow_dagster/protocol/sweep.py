@@ -67,7 +67,8 @@ def sweep(ledger: Ledger, datasetid: str, retention: Retention, *, by: str, dry_
     """Sweeps below the root of the DataSet. `dry_run`: reports what would be removed, and touches nothing."""
     name = dataset_id(datasetid)
     root, others, versions = _decide(ledger, name, retention, by, dry_run)
-    removal = _Removal(ledger, root, dropping=[version.manifest_id for version in versions] if dry_run else None)
+    dropping = [version.manifest_id for version in versions] if dry_run else None
+    removal = _Removal(ledger, root, others, dropping=dropping)
     removal.remove_versions(versions)
     unknown: list[SweptFolder] = []
     for folders in _batches(_claim_folders(root, name, others), _LOOKED_UP_AT_ONCE):
@@ -110,9 +111,13 @@ def _decide(
 
 
 class _Removal:
-    def __init__(self, ledger: Ledger, root: str, *, dropping: Sequence[ManifestId] | None) -> None:
+    def __init__(
+        self, ledger: Ledger, root: str, others: Collection[str], *, dropping: Sequence[ManifestId] | None
+    ) -> None:
         self._ledger = ledger
         self._root = root
+        #: The roots of other DataSets, relative to this one.
+        self._others = others
         #: Not None: a dry run, which would drop these.
         self._dropping = dropping
         self.versions: list[SweptFolder] = []
@@ -129,12 +134,19 @@ class _Removal:
             if claim is None or claim[0] != version.dataid:
                 # Not written by a claim below this root: announced from elsewhere, or older than the root.
                 self._keep(folder, f"not the folder of a claim below {self._root}; remove it by hand")
+            elif self._is_of_another(version.location):
+                self._keep(folder, "the root of another DataSet is in or around this folder; remove it by hand")
             else:
                 folders[folder] = version.manifest_id
         self.versions = self.remove(list(folders))
         if self.versions and self._dropping is None:
             with self._ledger.statement() as statement:
                 sweeps.mark_removed(statement, [folders[folder] for folder in self.versions])
+
+    def _is_of_another(self, location: str) -> bool:
+        """What another DataSet writes there may not be a version yet."""
+        folder = f"{location.removeprefix(f'{self._root}/')}/"
+        return any(folder.startswith(f"{other}/") or f"{other}/".startswith(folder) for other in self._others)
 
     def remove(self, folders: Sequence[SweptFolder]) -> list[SweptFolder]:
         """The folders that were removed. Asks for each few whether anybody needs them, just before they go."""

@@ -38,7 +38,8 @@ def leads_out(location: str, root: str) -> bool:
     if local is None or local_root is None:
         return False
     path, top = Path(local).absolute(), Path(local_root).absolute()
-    return path.is_relative_to(top) and not path.resolve().is_relative_to(top.resolve())
+    # Path.resolve would raise an error for a loop of symlinks.
+    return path.is_relative_to(top) and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(top))
 
 
 def _local(location: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from opendataflow_dagster.scripts.environment import provision
 from opendataflow_dagster.warehouse.location import encoded, folder_of
 from opendataflow_dagster.warehouse.sweep import claim_folders
 from tests.factories import Flow, key
+from tests.ledger.test_upstream import until_it_waits_or_ends
 
 NOW = timedelta(0)
 #: Keeps only the newest version, and nothing of failures.
@@ -153,6 +155,41 @@ def test_a_sweep_stays_out_of_the_root_of_another_dataset_below_its_own(flow: Fl
     found = swept(flow, "raw")
     assert (found.orphans, found.unknown) == ((), ())
     assert live.is_dir()
+
+
+def test_an_old_version_in_which_another_dataset_has_its_root_stays(flow: Flow) -> None:
+    """What the other DataSet writes there is not published yet."""
+    flow.register("load: -> raw", "dig: -> inner")
+    taken = claim(flow.ledger, "load", "x")
+    old = flow.root / "raw" / "x" / str(taken.claim_id)
+    old.mkdir(parents=True)
+    publish(flow.ledger, taken, NewManifest(location=str(old)))
+    resubmit(flow.ledger, [key("raw/x")], by="test")
+    flow.produce("load", "x")
+    set_root(flow, "inner", flow.root / "raw" / "x")
+    live = Path(folder_of(str(flow.root / "raw" / "x"), DatasetId("inner"), DataId(old.name), ClaimId(99)))
+    live.mkdir(parents=True)
+    found = swept(flow, "raw")
+    assert (found.versions, locations(found.problems)) == ((), [str(old)])
+    assert live.is_dir()
+
+
+def test_of_two_typed_registrations_at_once_the_second_sees_the_root_of_the_first(flow: Flow) -> None:
+    insert = "insert into dataflow.dataset (datasetid, location) values (%s, %s)"
+
+    def insert_second() -> None:
+        flow.type(insert, "two", "/w/raw/deep")
+
+    with psycopg.connect(flow.url) as first, ThreadPoolExecutor(1) as pool:
+        first.execute(insert, ("one", "/w/raw"))
+        second = pool.submit(insert_second)
+        with psycopg.connect(flow.url, autocommit=True) as observer:
+            until_it_waits_or_ends(observer, flow.psql.info.backend_pid, second)
+        first.commit()
+        # It waits, or gives up and says who is in the way.
+        with pytest.raises(psycopg.Error, match=r"its root|lock"):
+            second.result()
+    assert flow.type("select from dataflow.dataset where datasetid = 'two'") == 0
 
 
 def test_an_announcement_of_files_that_a_sweep_of_another_dataset_removed_is_refused(flow: Flow) -> None:

@@ -101,6 +101,20 @@ def test_a_root_may_itself_be_reached_through_a_symlink(flow: Flow) -> None:
     assert claim(flow.ledger, "clean", "1").manifests[0].location == str(flow.root / "raw" / "1" / "v")
 
 
+def test_a_loop_of_symlinks_is_not_announced(flow: Flow) -> None:
+    register(flow.ledger, [Dataset(datasetid=DatasetId("theirs"), location=str(flow.root / "theirs"))])
+    (flow.root / "theirs").mkdir()
+    (flow.root / "theirs" / "1").symlink_to(flow.root / "theirs" / "1")
+    for files in (FILES, ()):
+        manifest = NewManifest(location=str(flow.root / "theirs" / "1"), files=files)
+        manifests = {key("theirs/1").dataid: manifest}
+        if files:
+            with pytest.raises(InvalidManifest, match="cannot be listed"):
+                announce(flow.ledger, "theirs", ["1"], by="test", manifests=manifests)
+        else:
+            announce(flow.ledger, "theirs", ["1"], by="test", manifests=manifests)
+
+
 def test_a_symlink_that_stays_below_the_root_is_accepted(flow: Flow) -> None:
     taken, manifest = written(flow)
     part = flow.root / "raw" / "1" / "v" / "part-1"
