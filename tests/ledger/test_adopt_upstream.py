@@ -157,6 +157,8 @@ def test_a_login_that_owned_upstreams_tables_works_as_before(todays_url: str, et
         client.end("print", "1.0")
         assert client.run("delete from datastatus where dataid = '1.2'") == 1
         assert client.run("update dataset set hostname = 'db2' where datasetid = 'bobin'") == 1
+        client.register("later", inputs="pages", outputs="mail")
+        assert client.claim_next("later") == "1.0"
         for statement in (
             "update datastatus set claim_id = 77",
             "create trigger t before update on datastatus for each row"

@@ -1,8 +1,13 @@
 -- The triggers of the registry: its changes enter the history, and mark the Jobs whose chunks must be evaluated again.
 
 -- The lock is taken before a row is touched, as a registration does.
-create function dataflow.lock_registry() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
+create function dataflow.lock_registry() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
 begin
+    if tg_relid not in ('dataflow.dataset'::regclass, 'dataflow.job'::regclass, 'dataflow.job_policy'::regclass) then
+        raise exception 'lock_registry is a trigger of dataset, job and job_policy alone';
+    end if;
     perform dataflow.hold_registry();
     return null;
 end
