@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from ..model.errors import LedgerConflict, LedgerUnavailable
+from ..model.errors import LedgerConflict
 from ..model.ids import JobId
 from .database import Ledger
 from .retry import retry_conflicts
@@ -18,7 +18,7 @@ PATIENCE_SECONDS: Final = 5.0
 
 def settle(ledger: Ledger, jobid: JobId | None = None) -> None:
     """This Job, or all. A Job that is not settled yet is claimed by nobody, so a claim calls this, and heal does."""
-    with suppress(LedgerConflict, LedgerUnavailable):  # its caller has committed
+    with suppress(LedgerConflict):  # the next claim or heal goes on
         while retry_conflicts(lambda: _settle_portion(ledger, jobid), PATIENCE_SECONDS):
             pass
 

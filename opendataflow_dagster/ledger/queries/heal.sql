@@ -31,13 +31,15 @@ select s.datasetid, s.jobid, s.dataid
  order by 1, 2, 3
 
 -- name: heal_retries
--- Retry them.
+-- Retry those that the policy still covers.
 update dataflow.datastatus s set status = 'RESUBMIT', retries = s.retries + 1
  where (s.datasetid, s.jobid, s.dataid) in (
        select e.datasetid, e.jobid, e.dataid from dataflow.datastatus e
          join unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[]) as g(datasetid, jobid, dataid)
               on e.datasetid = g.datasetid and e.jobid = g.jobid and e.dataid = g.dataid
+         join dataflow.job_policy p on p.jobid = e.jobid
         where e.locktype = 'OUT' and e.status = 'FAILED'
+          and e.reason ~ p.retry_on and e.retries + 1 < p.max_attempts and e.modified + p.retry_delay <= now()
         order by e.datasetid, e.jobid, e.dataid
           for update of e skip locked)
 returning s.datasetid, s.dataid, s.status
@@ -61,13 +63,14 @@ select s.datasetid, s.jobid, s.dataid
  order by 1, 2, 3
 
 -- name: heal_cascade
--- Make them again.
+-- Make those again that are still stale.
 update dataflow.datastatus s set status = 'RESUBMIT', reason = 'an input was published anew'
  where (s.datasetid, s.jobid, s.dataid) in (
        select e.datasetid, e.jobid, e.dataid from dataflow.datastatus e
          join unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[]) as g(datasetid, jobid, dataid)
               on e.datasetid = g.datasetid and e.jobid = g.jobid and e.dataid = g.dataid
-        where e.locktype = 'OUT' and e.status = 'READY'
+         join dataflow.data_manifest m on m.manifest_id = e.manifest_id
+        where e.locktype = 'OUT' and e.status = 'READY' and exists (select from dataflow.newer_inputs(m.inputs))
         order by e.datasetid, e.jobid, e.dataid
           for update of e skip locked)
 returning s.datasetid, s.dataid, s.status
