@@ -129,6 +129,7 @@ class EmbeddedPostgres:
                 make_login_plain(port=postmaster.port, user=ROLE, password=password, database=DATABASE)
                 return self._url(postmaster)
             case Access.READY:
+                self._files.rotate_log()
                 return self._url(postmaster)
             case Access.SILENT:
                 return None

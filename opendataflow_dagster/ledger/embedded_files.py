@@ -96,10 +96,23 @@ class HomeFiles:
         return password
 
     def open_log(self) -> int:
-        with contextlib.suppress(FileNotFoundError):
-            if self.log.stat().st_size > LOG_KEPT_BYTES:
-                self.log.replace(self.log.with_name("postgres.log.1"))
+        self.rotate_log()
         return self._open_private(self.log, os.O_WRONLY | os.O_APPEND)
+
+    def rotate_log(self) -> None:
+        """Copies and empties a log that has become too large. The server appends, so it goes on in the same file.
+
+        Every process that attaches does this, so there are at most two files of about LOG_KEPT_BYTES.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            if self.log.stat().st_size <= LOG_KEPT_BYTES:
+                return
+            old = self._open_private(self.log.with_name("postgres.log.1"), os.O_WRONLY | os.O_TRUNC)
+            with self.log.open("rb") as log, os.fdopen(old, "wb") as copy:
+                # What is older than that is dropped: the server may have written much since somebody last looked.
+                log.seek(max(0, os.fstat(log.fileno()).st_size - LOG_KEPT_BYTES))
+                shutil.copyfileobj(log, copy)
+            os.truncate(self.log, 0)
 
     @contextlib.contextmanager
     def start_locked(self, patience: float) -> Iterator[None]:

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from opendataflow_dagster.ledger import claims as ledger_claims
-from opendataflow_dagster.ledger import retry, schema
+from opendataflow_dagster.ledger import embedded_files, retry, schema
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from opendataflow_dagster.ledger.settling import settle
@@ -29,10 +29,11 @@ from opendataflow_dagster.protocol.publish import StagedClaim, publish_many
 from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import fail, fail_many
 from opendataflow_dagster.protocol.renew import renew_many
-from tests.effort import PATIENCE_SECONDS
+from tests.effort import PATIENCE_SECONDS, scaled
 from tests.factories import Flow, job, key
 from tests.invariants import assert_invariants
 from tests.scripts import Shop
+from tests.statements import count_statements
 
 ROW = b"select from dataflow.datastatus where datasetid = %s and dataid = %s and locktype = 'OUT' for update"
 RESUBMIT = (
@@ -403,3 +404,54 @@ def test_giving_way_for_long_writes_few_lines_into_the_log_of_the_server(tmp_pat
             assert len(lines) <= 100, lines[:10]
     finally:
         server.stop()
+
+
+# ---- what grows with what changes
+
+
+@pytest.mark.parametrize("count", [scaled(50_000, fast=2_000)])
+def test_importing_variables_evaluates_no_chunk_and_writes_their_history_together(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    flow.register("load: -> raw")
+    flow.plan(job("load: -> raw"), ["1", "2"])
+    counts = "select xmin::text from dataflow.runnable order by dataid"
+    before = flow.psql.execute(counts).fetchall()
+    statements = count_statements(monkeypatch)
+    variables = {f"V{number}": str(number) for number in range(count)}
+    began = time.monotonic()
+    register(flow.ledger, [], [replace(job("load: -> raw"), environment=variables)])
+    print(f"{count} variables in {time.monotonic() - began:.1f} s")  # noqa: T201 - shown with -s
+    assert sum(statements.values()) <= 12, statements
+    assert flow.psql.execute(counts).fetchall() == before, "no answer depends on a variable"
+    assert flow.psql.execute("select count(*) from dataflow.unsettled").fetchone() == (0,)
+    written = "select count(*) from dataflow.registry_event where after ->> 'itemvalue' is not null"
+    assert flow.psql.execute(written).fetchone() == (count,)
+    changed = {**variables, "V7": "another"}
+    register(flow.ledger, [], [replace(job("load: -> raw"), environment=changed)])
+    flow.type("update dataflow.job set itemvalue = 'typed' where itemtype = 'V8'")
+    last = flow.psql.execute("select before, after from dataflow.registry_event order by event_id desc limit 1")
+    assert last.fetchone() == ({"itemvalue": "8"}, {"itemvalue": "typed"})
+
+
+def test_the_log_of_the_embedded_server_is_rotated_by_size_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_files, "LOG_KEPT_BYTES", 20_000)
+    server = EmbeddedPostgres(tmp_path / "home")
+    with psycopg.connect(server.start(), autocommit=True) as psql:
+        try:
+            log = server.status().log
+            for number in range(1_000):
+                with suppress(psycopg.Error):
+                    psql.execute(f"select no_such_function({number})".encode())
+            assert log.stat().st_size > 20_000
+            server.start()  # as every command and the heal sensor do
+            assert log.stat().st_size <= 20_000
+            assert log.with_name("postgres.log.1").stat().st_size <= 20_000
+            with suppress(psycopg.Error):
+                psql.execute(b"select one_more_error()")
+            wait_until(lambda: "one_more_error" in log.read_text())
+        finally:
+            psql.close()
+            server.stop()

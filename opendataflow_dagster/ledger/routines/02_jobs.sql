@@ -136,11 +136,11 @@ create function dataflow.whose_turn(p_jobid text) returns text[]
 as $$
 begin
     return (select array[e.dataid, case when e.is_running then 'RUNNING' end]
-              from (select s.dataid, coalesce(s.status, '') = 'RUNNING' as is_running
-                      from dataflow.job j
-                      join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT'
-                                                and coalesce(s.status, '') not in ('READY', 'SKIPPED')
-                     where j.jobid = p_jobid and j.itemtype = 'OUT'
+              from (select s.dataid, s.is_running
+                      from (select t.datasetid from dataflow.job t where t.jobid = p_jobid and t.itemtype = 'OUT' offset 0) j
+                     cross join lateral (select t.dataid, coalesce(t.status, '') = 'RUNNING' as is_running from dataflow.datastatus t
+                                          where t.datasetid = j.datasetid and t.locktype = 'OUT'
+                                            and coalesce(t.status, '') not in ('READY', 'SKIPPED') offset 0) s
                     union all
                     select r.dataid, false from dataflow.runnable r where r.jobid = p_jobid) e
              order by e.is_running desc, dataflow.natural_key(e.dataid), e.dataid

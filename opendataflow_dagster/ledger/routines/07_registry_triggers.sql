@@ -201,43 +201,62 @@ $$;
 create trigger control_changed after insert or update or delete on dataflow.job_control
     for each row execute function dataflow.after_control_change();
 
--- The history of DataSets, Jobs and policies. Passwords are left out; only that one changed is recorded.
+-- The history of DataSets, Jobs and policies, of a whole statement at once. Passwords are left out; only that one changed is
+-- recorded. A changed key is one row that went and another that came.
 create function dataflow.record_definition() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-    was      jsonb;
-    is_now   jsonb;
-    named    text;
-    password boolean;
+    hidden  text[] := array['encryptedpass', 'modified'];
+    befores jsonb[];
+    afters  jsonb[];
 begin
     if tg_relid not in ('dataflow.dataset'::regclass, 'dataflow.job'::regclass, 'dataflow.job_policy'::regclass) then
         raise exception 'record_definition is a trigger of dataset, job and job_policy alone';
     end if;
-    was := to_jsonb(old);
-    is_now := to_jsonb(new);
-    named := coalesce(is_now, was) ->> tg_argv[0];
-    password := was -> 'encryptedpass' is distinct from is_now -> 'encryptedpass'
-                and coalesce(was ->> 'encryptedpass', is_now ->> 'encryptedpass') is not null;
-    was := was - array['encryptedpass', 'modified'];
-    is_now := is_now - array['encryptedpass', 'modified'];
-    if tg_op = 'UPDATE' then
-        if was = is_now and not password then
-            return null;
-        end if;
-        select coalesce(jsonb_object_agg(w.key, w.value), '{}'), coalesce(jsonb_object_agg(w.key, is_now -> w.key), '{}')
-          into was, is_now
-          from jsonb_each(was) w where w.value is distinct from is_now -> w.key;
+    if tg_op = 'INSERT' then
+        select array_agg(null::jsonb), array_agg(to_jsonb(n)) into befores, afters from new_rows n;
+    elsif tg_op = 'DELETE' then
+        select array_agg(to_jsonb(o)), array_agg(null::jsonb) into befores, afters from old_rows o;
+    else
+        -- Of a Job, the DataSet names an item; a variable is named by its itemtype.
+        select array_agg(o.line), array_agg(n.line) into befores, afters
+          from (select r.line, jsonb_build_array(r.line -> 'jobid', r.line -> 'datasetid', case when r.line ->> 'datasetid' is null then r.line -> 'itemtype' end) as key
+                  from (select to_jsonb(s) as line from old_rows s) r) o
+          full join (select r.line, jsonb_build_array(r.line -> 'jobid', r.line -> 'datasetid', case when r.line ->> 'datasetid' is null then r.line -> 'itemtype' end) as key
+                       from (select to_jsonb(s) as line from new_rows s) r) n on n.key = o.key;
     end if;
     insert into dataflow.registry_event (relation, name, before, after, password_changed, reason, login, actor)
-    values (tg_table_name, named, was, is_now, password, nullif(current_setting('dataflow.reason', true), ''),
-            session_user, current_setting('dataflow.actor', true));
+    select tg_table_name, coalesce(c.is_now, c.was) ->> tg_argv[0],
+           case when c.is_now is null then c.was - hidden
+                when c.was is not null then (select coalesce(jsonb_object_agg(w.key, w.value), '{}') from jsonb_each(c.was - hidden) w
+                                              where w.value is distinct from c.is_now -> w.key) end,
+           case when c.was is null then c.is_now - hidden
+                when c.is_now is not null then (select coalesce(jsonb_object_agg(w.key, w.value), '{}') from jsonb_each(c.is_now - hidden) w
+                                                 where w.value is distinct from c.was -> w.key) end,
+           p.has_changed, nullif(current_setting('dataflow.reason', true), ''), session_user, current_setting('dataflow.actor', true)
+      from unnest(befores, afters) as c(was, is_now)
+     cross join lateral (select c.was -> 'encryptedpass' is distinct from c.is_now -> 'encryptedpass'
+                                and coalesce(c.was ->> 'encryptedpass', c.is_now ->> 'encryptedpass') is not null as has_changed offset 0) p
+     where (c.was - hidden) is distinct from (c.is_now - hidden) or p.has_changed;
     return null;
 end
 $$;
-create trigger record_definition after insert or update or delete on dataflow.dataset
-    for each row execute function dataflow.record_definition('datasetid');
-create trigger record_definition after insert or update or delete on dataflow.job
-    for each row execute function dataflow.record_definition('jobid');
-create trigger record_definition after insert or update or delete on dataflow.job_policy
-    for each row execute function dataflow.record_definition('jobid');
+create trigger record_inserted after insert on dataflow.dataset
+    referencing new table as new_rows for each statement execute function dataflow.record_definition('datasetid');
+create trigger record_updated after update on dataflow.dataset
+    referencing old table as old_rows new table as new_rows for each statement execute function dataflow.record_definition('datasetid');
+create trigger record_deleted after delete on dataflow.dataset
+    referencing old table as old_rows for each statement execute function dataflow.record_definition('datasetid');
+create trigger record_inserted after insert on dataflow.job
+    referencing new table as new_rows for each statement execute function dataflow.record_definition('jobid');
+create trigger record_updated after update on dataflow.job
+    referencing old table as old_rows new table as new_rows for each statement execute function dataflow.record_definition('jobid');
+create trigger record_deleted after delete on dataflow.job
+    referencing old table as old_rows for each statement execute function dataflow.record_definition('jobid');
+create trigger record_inserted after insert on dataflow.job_policy
+    referencing new table as new_rows for each statement execute function dataflow.record_definition('jobid');
+create trigger record_updated after update on dataflow.job_policy
+    referencing old table as old_rows new table as new_rows for each statement execute function dataflow.record_definition('jobid');
+create trigger record_deleted after delete on dataflow.job_policy
+    referencing old table as old_rows for each statement execute function dataflow.record_definition('jobid');
