@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from opendataflow_dagster.ledger import claims as ledger_claims
 from opendataflow_dagster.ledger import embedded_files, retry, schema
@@ -26,7 +27,7 @@ from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold
 from opendataflow_dagster.protocol.publish import StagedClaim, publish_many
-from opendataflow_dagster.protocol.register import register
+from opendataflow_dagster.protocol.register import plan, register
 from opendataflow_dagster.protocol.release import fail, fail_many
 from opendataflow_dagster.protocol.renew import renew_many
 from tests.effort import PATIENCE_SECONDS, scaled
@@ -455,3 +456,21 @@ def test_the_log_of_the_embedded_server_is_rotated_by_size_while_it_runs(
         finally:
             psql.close()
             server.stop()
+
+
+def test_the_turn_of_an_ordered_job_is_looked_up_a_fixed_number_of_times_however_many_chunks_wait(flow: Flow) -> None:
+    def turns(act: Callable[[Ledger], object]) -> int:
+        calls = "select coalesce(sum(calls), 0)::int from pg_stat_user_functions where funcname = 'whose_turn'"
+        with Ledger(make_conninfo(flow.url, options="-c track_functions=pl"), connections=1) as ledger:
+            (before,) = flow.psql.execute(calls).fetchone() or (0,)
+            act(ledger)
+            with ledger.statement() as statement:
+                statement.run_text(b"select pg_stat_force_next_flush()")
+            (after,) = flow.psql.execute(calls).fetchone() or (0,)
+        return int(after - before)
+
+    (load,) = flow.register(job("load: -> raw", Policy(ordered=True)))
+    few = turns(lambda ledger: plan(ledger, load, ["1", "2"]))
+    many = turns(lambda ledger: plan(ledger, load, [str(number) for number in range(3, 400)]))
+    assert 0 < many <= few, (few, many)
+    assert 0 < turns(lambda ledger: claim_next(ledger, "load")) <= 6

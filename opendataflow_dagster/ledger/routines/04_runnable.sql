@@ -114,19 +114,18 @@ create function dataflow.pass_turns(p_jobids text[]) returns void
     language plpgsql
 as $$
 declare
-    jobids  text[];
+    turn    record;
     dataids text[];
 begin
-    select array_agg(r.jobid), array_agg(r.dataid)
-      into jobids, dataids
-      from dataflow.job_policy p
-     cross join lateral (select (dataflow.whose_turn(p.jobid))[1] as dataid offset 0) turn
-      join dataflow.runnable r on r.jobid = p.jobid
-     where p.jobid = any (p_jobids) and p.ordered
-       and (r.dataid = turn.dataid) = (r.blocked is not distinct from 'DATA_NOT_READY');
-    if jobids is not null then
-        perform dataflow.evaluate(jobids, dataids);
-    end if;
+    for turn in
+        select p.jobid, (dataflow.whose_turn(p.jobid))[1] as dataid from dataflow.job_policy p where p.jobid = any (p_jobids) and p.ordered order by 1
+    loop
+        dataids := array(select r.dataid from dataflow.runnable r
+                          where r.jobid = turn.jobid and (r.dataid = turn.dataid) = (r.blocked is not distinct from 'DATA_NOT_READY'));
+        if dataids <> '{}' then
+            perform dataflow.evaluate(array_fill(turn.jobid::text, array[cardinality(dataids)]), dataids);
+        end if;
+    end loop;
 end
 $$;
 
