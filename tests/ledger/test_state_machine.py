@@ -23,7 +23,7 @@ from psycopg.conninfo import make_conninfo
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.dataset import Dataset
-from opendataflow_dagster.model.errors import ClaimLost, NoGo, UnknownName
+from opendataflow_dagster.model.errors import ClaimLost, InvalidManifest, NoGo, UnknownName
 from opendataflow_dagster.model.ids import ChunkKey, DataId, DatasetId, natural_key
 from opendataflow_dagster.model.job import ALL, Job, ListedChunks, Policy
 from opendataflow_dagster.model.manifest import NewManifest
@@ -102,9 +102,9 @@ class Model:
     versions: dict[Chunk, list[Version]] = field(default_factory=dict)
     #: The chunks of `daily` whose inputs are known.
     listed: set[str] = field(default_factory=set)
-    #: What each claim pinned, the version that it published, and whether its lease is over.
+    #: What each claim pinned, the version that it published with its content, and whether its lease is over.
     pins: dict[int, Pins] = field(default_factory=dict)
-    published: dict[int, int] = field(default_factory=dict)
+    published: dict[int, tuple[int, str | None]] = field(default_factory=dict)
     expired: set[int] = field(default_factory=set)
 
     # Who needs what.
@@ -309,7 +309,7 @@ class Model:
             made = self.versions.setdefault((row[0], row[2]), [])
             made.append(Version(made_from=self.pins[taken.claim_id], content=content))
             self.outs[row].version = len(made)
-        self.published[taken.claim_id] = self.outs[rows[0]].version or 0
+        self.published[taken.claim_id] = (self.outs[rows[0]].version or 0, content)
 
     def give_up(self, rows: Iterable[RowKey]) -> dict[RowKey, Word]:
         """The work ended without a result: again by itself, up to the attempt cap."""
@@ -410,13 +410,16 @@ class Walk(RuleBasedStateMachine):
         made = {output: self._manifest(taken, output, content) for output in taken.outputs}
         if self.model.held(taken):
             self.model.publish(taken, content)
-        if (version := self.model.published.get(taken.claim_id)) is None:
+        if (published := self.model.published.get(taken.claim_id)) is None:
             with pytest.raises(ClaimLost):
+                publish(self.ledger, taken, made)
+        elif content != published[1]:
+            with pytest.raises(InvalidManifest):
                 publish(self.ledger, taken, made)
         else:
             # Also when it is said again, because the answer was lost on its way.
             said = publish(self.ledger, taken, made)
-            assert (said.datasetid, said.version) == (taken.outputs[0], version)
+            assert (said.datasetid, said.version) == (taken.outputs[0], published[0])
 
     def _manifest(self, taken: Claim, output: str, content: str | None) -> NewManifest:
         return NewManifest(location=f"{self.root}/{output}/claim-{taken.claim_id}", row_count=1, content_digest=content)

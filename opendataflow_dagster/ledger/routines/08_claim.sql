@@ -198,7 +198,7 @@ begin
              where s.is_ready and s.is_current
                and (i.datasetid <> 'today' or dataflow.is_its_day(p_jobid, c.dataid, i.dataid))
         ), input as materialized (
-            select distinct on (i.datasetid, i.dataid) * from pin i
+            select distinct on (i.datasetid, i.dataid) * from pin i order by i.datasetid, i.dataid, i.claim_id desc
         ), gone as (
             delete from dataflow.runnable r where r.jobid = p_jobid and r.dataid = any (array(select c.dataid from chunk c))
         ), recorded as (
