@@ -101,15 +101,18 @@ _RUNNABLE: Final = """
     select r.jobid, r.dataid, r.resubmit, r.sort_key, nullif(r.blocked, 'INVALID_PATH'),
            (select string_agg(i::text, ', ' order by i) from jsonb_array_elements(r.inputs) i)
       from dataflow.runnable r"""
+_TURNS: Final = "select jobid, dataid, is_running, sort_key from dataflow.turn"
 
 
-#: The runnable set, made from nothing.
+#: The derived tables, made from nothing.
 _REBUILD: Final = """
     with job as materialized (
         select j.jobid, dataflow.chunks_after(j.jobid, '', 1000000) as dataids
           from (select distinct jobid from dataflow.job) j
     ), gone as (
         delete from dataflow.runnable returning jobid
+    ), passed as (
+        delete from dataflow.turn returning jobid
     )
     select jobid, dataids from job where (select count(*) from gone) >= 0"""
 
@@ -122,11 +125,15 @@ def assert_invariants(connection: psycopg.Connection[Any]) -> None:
         cursor.execute("select dataflow.settle(null, 1000000)")
         with connection.transaction(force_rollback=True):
             cursor.execute("lock table dataflow.datastatus in share row exclusive mode")
-            kept = set(cursor.execute(_RUNNABLE).fetchall())
+            kept, turns = (set(cursor.execute(query).fetchall()) for query in (_RUNNABLE, _TURNS))
             for jobid, dataids in cursor.execute(_REBUILD).fetchall():
+                cursor.execute("select dataflow.rebuild_turns(%s)", (jobid,))
                 cursor.execute("select dataflow.evaluate_again(%s, %s)", (jobid, dataids))
-            made = set(cursor.execute(_RUNNABLE).fetchall())
+            made, new_turns = (set(cursor.execute(query).fetchall()) for query in (_RUNNABLE, _TURNS))
     assert kept == made, f"the runnable set has {_some(kept - made)}, but a rebuild gives {_some(made - kept)}"
+    assert turns == new_turns, (
+        f"the turns are {_some(turns - new_turns)}, but a rebuild gives {_some(new_turns - turns)}"
+    )
 
 
 def _some(rows: set[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -102,6 +102,10 @@ def jobs_with_chunks(transaction: Transaction) -> list[JobId]:
     return [row["jobid"] for row in transaction.rows("jobs_with_chunks")]
 
 
+def rebuild_turns(transaction: Transaction, jobid: JobId) -> None:
+    transaction.rows("rebuild_turns", jobid=jobid)
+
+
 def rebuild_after(transaction: Transaction, jobid: JobId, after: str, count: int) -> tuple[str | None, int, int]:
     """The next chunks of a Job: where to go on, and how many were added to the runnable set and removed from it."""
     rebuilt = transaction.one("rebuild_after", jobid=jobid, after=after, count=count)

@@ -154,6 +154,8 @@ class _Heal:
     def _rebuild_job(self, jobid: JobId) -> tuple[int, int]:
         def step() -> tuple[str | None, int, int]:
             with self.ledger.transaction(actor=f"heal{self.person}") as transaction:
+                if not after:
+                    healing.rebuild_turns(transaction, jobid)
                 return healing.rebuild_after(transaction, jobid, after, PORTION)
 
         after, added, removed = "", 0, 0

@@ -24,8 +24,8 @@ READING = """
 #: What an operator does beyond typing a status. With the rights of the owner, and arguments of plain types.
 OPERATING = """
     announce begin_run claim delete_empty_run drop_versions end_forgotten_runs end_run evaluate evaluate_again force
-    idle_writers open_days patrol plan publish record record_heartbeat refuse_to_wait renew request rollback
-    script_items settle versions_dropped
+    idle_writers open_days patrol plan publish rebuild_turns record record_heartbeat refuse_to_wait renew request
+    rollback script_items settle versions_dropped
 """
 ADMINISTERING = "hold_registry stored_passwords"
 #: Of constraints, which run as the user who writes.
@@ -34,7 +34,7 @@ CHECKING = "is_name is_whole"
 INTERNAL = """
     adopt_rows after_control_change after_dataset_change after_delete after_insert after_job_change after_listing
     after_policy_change after_update align_outputs await_evaluations dependents_of evaluate_around_reader
-    evaluate_differing follow guard_row keep_modified
+    evaluate_differing follow guard_row keep_modified keep_turns
     lock_planned_inputs lock_readers lock_registry lock_turns pass_turns record_definition refuse refuse_change
     refuse_stale refuse_swept refuse_truncate release_in_rows unsettle
 """
@@ -64,7 +64,7 @@ ADMINS_WRITE = {**OPERATORS_WRITE, "dataset": _WRITE, "job": _WRITE, "job_policy
 TABLES = {
     *("chunk_event", "chunk_input", "data_manifest", "dataset", "datastatus", "job", "job_control", "job_event"),
     *("job_policy", "job_run", "migration", "registry_event", "reported", "runnable", "status_transition", "verdict"),
-    *("patrol", "unsettled"),
+    *("patrol", "turn", "unsettled"),
     "version_sweep",
 }
 TYPES = {"candidate", "change", "fact", "in_row", "runnable_row", "staged", "taken"}

@@ -441,6 +441,7 @@ COLUMN = {
     "runnable": "blocked",
     "status_transition": "old_status",
     "patrol": "dataid",
+    "turn": "sort_key",
     "unsettled": "after",
     "verdict": "problems",
     "version_sweep": "by",

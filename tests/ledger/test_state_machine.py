@@ -350,7 +350,7 @@ class Walk(RuleBasedStateMachine):
             psql.execute("set local session_replication_role = replica")
             psql.execute(
                 "truncate dataflow.datastatus, dataflow.chunk_input, dataflow.data_manifest, dataflow.verdict, "
-                "dataflow.chunk_event, dataflow.runnable, dataflow.version_sweep"
+                "dataflow.chunk_event, dataflow.runnable, dataflow.turn, dataflow.version_sweep"
             )
 
     # Verbs.

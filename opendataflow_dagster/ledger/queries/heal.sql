@@ -109,8 +109,12 @@ select dataflow.unsettle(array(select j.jobid from dataflow.job j union select r
 select u.jobid, u.dataid, u.problem from dataflow.unsettled u where u.problem is not null order by u.jobid, u.dataid
 
 -- name: jobs_with_chunks
--- Every Job that has items or a place in the runnable set.
-select j.jobid from dataflow.job j union select r.jobid from dataflow.runnable r order by 1
+-- Every Job that has items, or chunks in a derived table.
+select j.jobid from dataflow.job j union select r.jobid from dataflow.runnable r union select t.jobid from dataflow.turn t order by 1
+
+-- name: rebuild_turns
+-- Which chunks of a strictly ordered Job are unfinished.
+select dataflow.rebuild_turns(%(jobid)s)
 
 -- name: rebuild_after
 -- Compare the next chunks of a Job with their rows of the runnable set, and correct these.

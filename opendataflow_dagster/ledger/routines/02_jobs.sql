@@ -135,15 +135,9 @@ create function dataflow.whose_turn(p_jobid text) returns text[]
     language plpgsql stable
 as $$
 begin
-    return (select array[e.dataid, case when e.is_running then 'RUNNING' end]
-              from (select s.dataid, s.is_running
-                      from (select t.datasetid from dataflow.job t where t.jobid = p_jobid and t.itemtype = 'OUT' offset 0) j
-                     cross join lateral (select t.dataid, coalesce(t.status, '') = 'RUNNING' as is_running from dataflow.datastatus t
-                                          where t.datasetid = j.datasetid and t.locktype = 'OUT'
-                                            and coalesce(t.status, '') not in ('READY', 'SKIPPED') offset 0) s
-                    union all
-                    select r.dataid, false from dataflow.runnable r where r.jobid = p_jobid) e
-             order by e.is_running desc, dataflow.natural_key(e.dataid), e.dataid
+    return (select array[t.dataid, case when t.is_running then 'RUNNING' end]
+              from dataflow.turn t where t.jobid = p_jobid
+             order by t.is_running desc, t.sort_key, t.dataid
              limit 1);
 end
 $$;

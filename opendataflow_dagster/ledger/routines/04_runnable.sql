@@ -55,6 +55,9 @@ begin
         returning jobid, dataid, ctid as place
     )
     select array(select row (p.jobid, p.dataid, p.place)::dataflow.runnable_row from put p) into held;
+    if ordered then
+        perform dataflow.keep_turns(p_jobids, p_dataids);
+    end if;
 
     with asked as materialized (
         select j.jobid, a.*, dataflow.code_of(a.problems) as code, h.place
@@ -80,7 +83,7 @@ begin
         perform pg_notify('dataflow_runnable', jobid) from unnest(awake) as jobid;
     end if;
     if ordered then
-        perform dataflow.pass_turns(p_jobids);
+        perform dataflow.pass_turns(p_jobids, p_dataids);
     end if;
 end
 $$;
@@ -108,20 +111,82 @@ begin
 end
 $$;
 
--- At most one chunk of a strictly ordered Job can run: the one whose turn it is. Those whose answers say otherwise are
--- asked again.
-create function dataflow.pass_turns(p_jobids text[]) returns void
+-- Which of these chunks of ordered Jobs are unfinished: those with an OUT row that is not READY or SKIPPED, or with a place in the
+-- runnable set.
+create function dataflow.keep_turns(p_jobids text[], p_dataids text[]) returns void
+    language plpgsql
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+begin
+    with chunk as materialized (
+        select u.jobid, u.dataid, x.is_running
+          from (select distinct u.jobid collate "C" as jobid, u.dataid collate "C" as dataid from unnest(p_jobids, p_dataids) as u(jobid, dataid)) u
+          join dataflow.job_policy p on p.jobid = u.jobid and p.ordered
+         -- Null: it is finished.
+         cross join lateral (
+            select bool_or(o.is_running) as is_running
+              from (select coalesce(t.status, '') = 'RUNNING' as is_running
+                      from dataflow.job j
+                      join dataflow.datastatus t on t.datasetid = j.datasetid and t.dataid = u.dataid and t.locktype = 'OUT'
+                     where j.jobid = u.jobid and j.itemtype = 'OUT' and coalesce(t.status, '') not in ('READY', 'SKIPPED')
+                    union all
+                    select false from dataflow.runnable r where r.jobid = u.jobid and r.dataid = u.dataid) o
+            offset 0) x
+    ), finished as (
+        delete from dataflow.turn t using chunk c where t.jobid = c.jobid and t.dataid = c.dataid and c.is_running is null
+    )
+    insert into dataflow.turn as t (jobid, dataid, is_running, sort_key)
+    select c.jobid, c.dataid, c.is_running, dataflow.natural_key(c.dataid) from chunk c where c.is_running is not null
+        on conflict (jobid, dataid) do update set is_running = excluded.is_running where t.is_running <> excluded.is_running;
+end
+$$;
+
+-- The turns of a Job from its chunks alone: after it was declared ordered, or changed.
+create function dataflow.rebuild_turns(p_jobid text) returns void
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+    dataids text[];
+begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform dataflow.refuse_isolation();
+    end if;
+    perform dataflow.lock_turns(array[p_jobid]);
+    delete from dataflow.turn t
+     where t.jobid = p_jobid and not exists (select from dataflow.job_policy p where p.jobid = p_jobid and p.ordered);
+    dataids := array(select t.dataid from dataflow.turn t where t.jobid = p_jobid
+                     union
+                     select r.dataid from dataflow.runnable r where r.jobid = p_jobid
+                     union
+                     select s.dataid from dataflow.job j
+                       join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT' and coalesce(s.status, '') not in ('READY', 'SKIPPED')
+                      where j.jobid = p_jobid and j.itemtype = 'OUT');
+    perform dataflow.keep_turns(array_fill(p_jobid, array[cardinality(dataids)]), dataids);
+end
+$$;
+
+-- At most one chunk of a strictly ordered Job can run: the one whose turn it is. After a change of these chunks, those whose
+-- answers say otherwise are asked again.
+create function dataflow.pass_turns(p_jobids text[], p_dataids text[]) returns void
     language plpgsql
 as $$
 declare
     turn    record;
     dataids text[];
 begin
+    perform dataflow.keep_turns(p_jobids, p_dataids);
     for turn in
         select p.jobid, (dataflow.whose_turn(p.jobid))[1] as dataid from dataflow.job_policy p where p.jobid = any (p_jobids) and p.ordered order by 1
     loop
-        dataids := array(select r.dataid from dataflow.runnable r
-                          where r.jobid = turn.jobid and (r.dataid = turn.dataid) = (r.blocked is not distinct from 'DATA_NOT_READY'));
+        -- The first by the primary key: without the coalesce, the planner may read all that wait.
+        dataids := array(
+            select r.dataid from dataflow.runnable r
+             where r.jobid = turn.jobid and r.dataid = turn.dataid and coalesce(r.blocked, '') = 'DATA_NOT_READY'
+            union all
+            select r.dataid from dataflow.runnable r where r.jobid = turn.jobid and r.dataid <> turn.dataid and r.blocked is null
+            union all
+            select r.dataid from dataflow.runnable r
+             where r.jobid = turn.jobid and r.dataid <> turn.dataid and r.blocked in ('WRONG_DATA', 'INVALID_PATH', 'NOT_VALIDATED', 'LOCKED'));
         if dataids <> '{}' then
             perform dataflow.evaluate(array_fill(turn.jobid::text, array[cardinality(dataids)]), dataids);
         end if;
@@ -152,11 +217,14 @@ create function dataflow.follow(p_changes dataflow.change[], p_is_another boolea
 as $$
 declare
     -- A change of the registry waits for us, or we for it.
-    latch      text := pg_advisory_xact_lock_shared(hashtext('dataflow'), hashtext('evaluation'));
-    around     record;
-    lost       record;
-    jobids     text[];
-    dataids    text[];
+    latch        text := pg_advisory_xact_lock_shared(hashtext('dataflow'), hashtext('evaluation'));
+    around       record;
+    lost         record;
+    jobids       text[];
+    dataids      text[];
+    -- The changed chunks as chunks of the ordered Jobs around.
+    turn_jobids  text[];
+    turn_dataids text[];
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform dataflow.refuse_isolation();
@@ -192,6 +260,9 @@ begin
     end if;
     if around.ordered is not null then
         perform dataflow.lock_turns(around.ordered);
+        select array_agg(o.jobid), array_agg(c.dataid) into turn_jobids, turn_dataids
+          from unnest(around.ordered) as o(jobid) cross join (select distinct u.dataid from unnest(p_changes) u) c;
+        perform dataflow.keep_turns(turn_jobids, turn_dataids);
     end if;
 
     if around.were && array['NEW', 'PENDING', 'RESUBMIT', 'READY', 'SKIPPED'] then
@@ -254,7 +325,7 @@ begin
         end if;
     end if;
     if around.ordered is not null then
-        perform dataflow.pass_turns(around.ordered);
+        perform dataflow.pass_turns(turn_jobids, turn_dataids);
     end if;
     -- Last, because it changes other rows again.
     if around.have_siblings then

@@ -201,6 +201,9 @@ begin
         if seen >= p_count then
             return true;
         end if;
+        if mark.dataid = '' and mark.after = '' then
+            perform dataflow.rebuild_turns(mark.jobid);
+        end if;
         chunks := case when mark.dataid <> '' then array[mark.dataid] else dataflow.chunks_after(mark.jobid, mark.after, p_count - seen) end;
         select * into result from dataflow.evaluate_again(mark.jobid, chunks);
         if mark.dataid <> '' then
