@@ -24,6 +24,7 @@ from opendataflow_dagster.model.errors import BlockedBySession, ClaimLost, Inval
 from opendataflow_dagster.model.ids import DataId, DatasetId, JobId
 from opendataflow_dagster.model.job import Policy
 from opendataflow_dagster.protocol.claim import claim, claim_many, claim_next
+from opendataflow_dagster.protocol.force import force
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold
 from opendataflow_dagster.protocol.publish import StagedClaim, publish_many
@@ -332,6 +333,7 @@ def test_a_verb_gives_up_after_a_short_wait_and_names_the_session(flow: Flow, mo
             lambda: hold(flow.ledger, [key("raw/1")], by="grace"),
             lambda: fail(flow.ledger, mine, "disk full"),
             lambda: flow.publish(mine),
+            lambda: force(flow.ledger, "load", "1", by="grace"),
         ):
             with pytest.raises(BlockedBySession, match=named):
                 verb()
