@@ -14,6 +14,7 @@ from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 from tests.databases import create_database, database_name, empty, temporary_database
 from tests.factories import Flow
+from tests.operator import month_clone, month_template
 from tests.superuser import start_fast
 
 
@@ -89,3 +90,21 @@ def ledger(url: str) -> Iterator[Ledger]:
 def flow(ledger: Ledger, url: str, tmp_path: Path) -> Iterator[Flow]:
     with psycopg.connect(url, autocommit=True) as connection:
         yield Flow(ledger=ledger, url=url, psql=connection, root=tmp_path)
+
+
+# A month of chunks, for the tests of odf: made once for a file, and cloned for each test.
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
+def month_name(server: str, template: str, lake: Path) -> Iterator[str]:
+    yield from month_template(server, template, lake)
+
+
+@pytest.fixture
+def month(server: str, month_name: str, lake: Path) -> Iterator[Flow]:
+    yield from month_clone(server, month_name, lake)

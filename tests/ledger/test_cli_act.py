@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,24 +16,9 @@ from opendataflow_dagster.protocol.publish import publish
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.warehouse.location import folder_of
 from tests.factories import Flow
-from tests.operator import DAYS, Odf, month_clone, month_template
+from tests.operator import DAYS, Odf
 
 WHO = ("--as", "ada", "--reason", "as agreed")
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lake")
-
-
-@pytest.fixture(scope="module")
-def month_name(server: str, template: str, lake: Path) -> Iterator[str]:
-    yield from month_template(server, template, lake)
-
-
-@pytest.fixture
-def month(server: str, month_name: str, lake: Path) -> Iterator[Flow]:
-    yield from month_clone(server, month_name, lake)
 
 
 @pytest.fixture

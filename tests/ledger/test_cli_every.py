@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from opendataflow_dagster.cli.reference import leaves
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId
 from tests.factories import Flow
-from tests.operator import Odf, impatient, month_clone, month_template
+from tests.operator import Odf, impatient
 
 OPTIONS = {
     " ".join(words[1:]): {name for parameter in command.params for name in parameter.opts}
@@ -330,21 +330,6 @@ def test_every_command_has_tests_of_success_error_and_json() -> None:
     for test in named - {None}:
         file, _, function = str(test).partition("::")
         assert f"\ndef {function}(" in (TESTS / file).read_text(), test
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lake")
-
-
-@pytest.fixture(scope="module")
-def month_name(server: str, template: str, lake: Path) -> Iterator[str]:
-    yield from month_template(server, template, lake)
-
-
-@pytest.fixture
-def month(server: str, month_name: str, lake: Path) -> Iterator[Flow]:
-    yield from month_clone(server, month_name, lake)
 
 
 @pytest.mark.parametrize(("name", "row"), HERE)

@@ -26,7 +26,7 @@ from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow
 from tests.invariants import assert_invariants
 from tests.ledger.test_cli_every import HERE, Here
-from tests.operator import Odf, after_an_outage, impatient, month_clone, month_template
+from tests.operator import Odf, after_an_outage, impatient
 
 #: Settings of a role, each of which changes results, plans or time limits. The limits are checked by name, because a
 #: short one ends the session before anybody can set another.
@@ -74,21 +74,6 @@ def make_hostile(psql: psycopg.Connection) -> None:
     assert row is not None
     for name, value in HOSTILE.items():
         psql.execute(f"alter role {row[0]} in database {row[1]} set {name} = {value}".encode())
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lake")
-
-
-@pytest.fixture(scope="module")
-def month_name(server: str, template: str, lake: Path) -> Iterator[str]:
-    yield from month_template(server, template, lake)
-
-
-@pytest.fixture
-def month(server: str, month_name: str, lake: Path) -> Iterator[Flow]:
-    yield from month_clone(server, month_name, lake)
 
 
 @pytest.mark.parametrize(("name", "row"), HERE)

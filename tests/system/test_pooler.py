@@ -28,7 +28,7 @@ from opendataflow_dagster.protocol.resubmit import resubmit
 from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow, key
 from tests.ledger.test_cli_every import HERE, Here
-from tests.operator import Odf, month_clone, month_template
+from tests.operator import Odf
 
 #: Fewer than the clients of any test, so that they take turns in each session.
 SESSIONS = 2
@@ -84,21 +84,6 @@ def pooler(pgbouncer: str, server: str) -> Iterator[Pooler]:
         finally:
             process.terminate()
             process.communicate(timeout=PATIENCE_SECONDS)
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lake")
-
-
-@pytest.fixture(scope="module")
-def month_name(server: str, template: str, lake: Path) -> Iterator[str]:
-    yield from month_template(server, template, lake)
-
-
-@pytest.fixture
-def month(server: str, month_name: str, lake: Path) -> Iterator[Flow]:
-    yield from month_clone(server, month_name, lake)
 
 
 @pytest.mark.parametrize(("name", "row"), HERE)
