@@ -19,10 +19,10 @@ help: ## list these commands
 demo: $(INSTALLED) ## show the whole path of a chunk on this machine
 	@$(BIN)/python -m examples.demo
 
-test: check ## check, then run every test (up to 25 minutes)
+test: check ## check, then run every test (about 30 minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-fast: check ## check, then run the unit and ledger tests (2 minutes)
+test-fast: check ## check, then run the unit and ledger tests (2 to 3 minutes)
 	ODF_TEST_FAST=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" tests/unit tests/ledger
 
 check: $(INSTALLED) ## lint, format, types and layers, without running anything

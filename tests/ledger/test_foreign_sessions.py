@@ -76,6 +76,7 @@ def make_hostile(psql: psycopg.Connection) -> None:
         psql.execute(f"alter role {row[0]} in database {row[1]} set {name} = {value}".encode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "row"), HERE)
 def test_every_command_works_whatever_the_role_sets(
     month: Flow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, row: Here

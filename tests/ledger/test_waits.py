@@ -293,6 +293,7 @@ def test_the_timeout_of_a_script_is_enforced_while_its_row_is_held(shop: Shop) -
     assert (shop.flow.chunk("raw/1").reason or "").startswith("timed out after 3 s")
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_run_while_its_row_is_held_and_names_the_session(shop: Shop) -> None:
     shop.register("load: -> raw", policy=Policy(lease=timedelta(minutes=10)))
     with person(shop.flow) as ada, runs(shop, shop.script("echo begun; sleep 1000")) as running:
@@ -377,6 +378,7 @@ def test_a_typed_statement_is_never_the_deadlock_victim_of_a_verb(flow: Flow, na
     assert_invariants(flow.psql)
 
 
+@pytest.mark.slow
 def test_giving_way_for_long_writes_few_lines_into_the_log_of_the_server(tmp_path: Path) -> None:
     """A person holds rows that claimers, a publisher and heal want, for more than ten seconds."""
     server = EmbeddedPostgres(tmp_path / "home")
