@@ -3,7 +3,6 @@
 --
 -- The history names `dataflow.actor`, the person or program on whose behalf the session acts. `dataflow.reason` is the
 -- reason of a change whose row has none. Nothing else depends on a setting of the session.
-
 --
 -- Functions with the rights of the owner act on rows of these tables alone, whoever attached them to which table, and before
 -- they look at a row: its columns may have types whose casts run a function of somebody else.

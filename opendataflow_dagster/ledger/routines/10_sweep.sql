@@ -46,23 +46,23 @@ create function dataflow.versions_to_drop(p_datasetid text, p_versions integer, 
     language sql stable
 begin atomic
     with expired as materialized (
-    select m.*
-      from (select r.manifest_id, bool_and(r.may_go) over (partition by r.dataid, r.location) as all_may_go
-              from (select n.manifest_id, n.dataid, n.location,
-                           n.place > coalesce(p_versions, 1)
-                           and n.superseded < now() - greatest(coalesce(p_time, '0'), p_grace)
-                           and not exists (select from dataflow.datastatus s
-                                            where s.datasetid = p_datasetid and s.dataid = n.dataid and s.manifest_id = n.manifest_id)
-                           and n.manifest_id not in (select dataflow.versions_read()) as may_go
-                      from (select v.manifest_id, v.dataid, v.location,
-                                   row_number() over newest_first as place,
-                                   lag(v.published) over newest_first as superseded
-                              from dataflow.data_manifest v
-                             where v.datasetid = p_datasetid
-                            window newest_first as (partition by v.dataid order by v.version desc)) n
-                     where not exists (select from dataflow.version_sweep w where w.manifest_id = n.manifest_id)) r) g
-      join dataflow.data_manifest m on m.manifest_id = g.manifest_id
-     where g.all_may_go and (p_versions is not null or p_time is not null)
+        select m.*
+          from (select r.manifest_id, bool_and(r.may_go) over (partition by r.dataid, r.location) as all_may_go
+                  from (select n.manifest_id, n.dataid, n.location,
+                               n.place > coalesce(p_versions, 1)
+                               and n.superseded < now() - greatest(coalesce(p_time, '0'), p_grace)
+                               and not exists (select from dataflow.datastatus s
+                                                where s.datasetid = p_datasetid and s.dataid = n.dataid and s.manifest_id = n.manifest_id)
+                               and n.manifest_id not in (select dataflow.versions_read()) as may_go
+                          from (select v.manifest_id, v.dataid, v.location,
+                                       row_number() over newest_first as place,
+                                       lag(v.published) over newest_first as superseded
+                                  from dataflow.data_manifest v
+                                 where v.datasetid = p_datasetid
+                                window newest_first as (partition by v.dataid order by v.version desc)) n
+                         where not exists (select from dataflow.version_sweep w where w.manifest_id = n.manifest_id)) r) g
+          join dataflow.data_manifest m on m.manifest_id = g.manifest_id
+         where g.all_may_go and (p_versions is not null or p_time is not null)
     )
     select e.* from expired e
      where e.location not in (select n.folder from dataflow.versions_near(array(select x.location from expired x)) n where n.is_needed);
