@@ -41,7 +41,7 @@ bench: $(INSTALLED) ## measure; WHAT="claims chunks tick scripts" (all: half an 
 	@set -e; for what in $(WHAT); do echo "== bench/$$what.py"; $(BIN)/python bench/$$what.py $(ARGS); done
 
 dev: $(INSTALLED) ## run Dagster over the embedded Postgres; PORT=3000
-	@PORT="$(PORT)" bin/dev
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/odf dev --port "$(PORT)"
 
 # Only the server of this folder: ODF_HOME and ODF_DATABASE_URL may name one that others use.
 clean: ## stop the embedded Postgres and remove all that make and the tools made

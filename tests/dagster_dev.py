@@ -1,4 +1,4 @@
-"""`make dev` over a pipeline, on an embedded Postgres of its own, for tests that kill what it has started."""
+"""`odf dev` over a pipeline, on an embedded Postgres of its own, for tests that kill what it has started."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Dev:
         return hold.Hold(self.folder / "hold")
 
     def start(self) -> None:
-        """As bin/dev does it."""
+        """As `odf dev` does it."""
         EmbeddedPostgres(self.folder / ".odf").start()
         (self.folder / "workspace.yaml").write_text(f"load_from:\n  - python_file: {self.pipeline}\n")
         self._start("opendataflow_dagster.orchestrator.dev", str(free_port()))

@@ -48,7 +48,7 @@ def start(json_wanted: bool) -> None:
 def stop(json_wanted: bool) -> None:
     """Stop the embedded Postgres. Open transactions are rolled back.
 
-    Stop `make dev` first: it would start it again.
+    Stop `odf dev` first: it would start it again.
 
     \b
     Example:

@@ -24,12 +24,12 @@ _SUFFIX = ".txt"
 @click.option("--dry-run", is_flag=True, help="List the files that would be written; write none.")
 @json_option
 def init(folder: Path, dry_run: bool, json_wanted: bool) -> None:
-    """Create a project: two working DataSets, their tests, and everything `dagster dev` needs. Overwrites no files.
+    """Create a project: two working DataSets, their tests, and everything that `odf dev` needs. Overwrites no files.
 
     \b
     Example:
       odf init sales
-      cd sales && pip install -e '.[dev]' && odf schema install && dagster dev
+      cd sales && odf dev
     """
     name = folder.name
     if not _NAME.fullmatch(name):
@@ -51,7 +51,7 @@ def init(folder: Path, dry_run: bool, json_wanted: bool) -> None:
         output.print_json({"dry_run": dry_run, "name": name, "files": [str(path) for path in new_files]})
         return
     output.say(f"{'Would write' if dry_run else 'Wrote'} {output.counted(len(new_files), 'file')} to {folder}. Next:")
-    output.say(f"  cd {folder} && pip install -e '.[dev]' && odf schema install && dagster dev")
+    output.say(f"  cd {folder} && odf dev")
 
 
 def _refuse_unwritable(folder: Path) -> None:

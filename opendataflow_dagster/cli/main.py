@@ -51,6 +51,7 @@ SECTIONS = {
     },
     "Set up": {
         "init": (f"{_CLI}.init:init", "Create a project"),
+        "dev": (f"{_CLI}.dev:dev", "Run the project in this folder: the ledger, Dagster, its sensors"),
         "check": (f"{_CLI}.definitions:check", "Compare the code with the ledger"),
         "apply": (f"{_CLI}.definitions:apply", "Register what the code declares"),
         "dataset": (f"{_CLI}.dataset:dataset", "Manage DataSets: list, show, add, set, export, import"),

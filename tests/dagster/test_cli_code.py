@@ -43,9 +43,9 @@ def test_a_new_project_can_be_checked_and_applied(
     flow: Flow, run: Odf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert len(run.json("init", "sales", "--dry-run")["files"]) == 8
+    assert len(run.json("init", "sales", "--dry-run")["files"]) == 9
     assert not Path("sales").exists()
-    assert run.text("init", "sales").startswith("Wrote 8 files to sales. Next:\n")
+    assert run.text("init", "sales").startswith("Wrote 9 files to sales. Next:\n")
     assert "sales/.gitignore already exists" in run.error("init", "sales")
     assert "NAME" not in "".join(path.read_text() for path in Path("sales").rglob("*") if path.is_file())
 

@@ -201,7 +201,7 @@ EVERY: dict[str, Here | Elsewhere] = {
     "digest": Here(says="failed, 3 causes", wrong="--webhook --mail a@b", error="cannot be combined", json="causes"),
     # Set up
     "init": Here(
-        well="{tmp}/sales", says="Wrote 8 files", wrong="{tmp}/Sales", error="is not a valid project name", json="files"
+        well="{tmp}/sales", says="Wrote 9 files", wrong="{tmp}/Sales", error="is not a valid project name", json="files"
     ),
     "dataset list": Here(says="flights", json="datasets"),
     "dataset show": Here(
@@ -291,6 +291,11 @@ EVERY: dict[str, Here | Elsewhere] = {
             ("url", "test_an_invalid_url_is_rejected_without_printing_it"),
         )
     },
+    "dev": Elsewhere(
+        success="system/test_new_project.py::test_one_command_runs_a_new_project_and_the_consumer_follows_by_itself",
+        error="ledger/test_cli_setup.py::test_dev_refuses_a_folder_without_a_project_and_a_port_in_use",
+        json=None,
+    ),
     "table refresh": Elsewhere(
         success="dagster/test_catalog_table.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",
         error="dagster/test_catalog_table.py::test_odf_table_refresh_makes_a_table_that_other_processes_read",

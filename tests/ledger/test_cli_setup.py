@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -380,6 +381,21 @@ def test_job_begin_renew_end_and_fail_report_text_or_json(flow: Flow, run: Odf) 
     )
     run.text("job", "begin", "load")
     assert run.text("job", "fail", "2", "--reason", "disk full") == "Run 2 failed: 2.\n"
+
+
+def test_dev_refuses_a_folder_without_a_project_and_a_port_in_use(
+    tmp_path: Path, run: Odf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    assert f"{tmp_path} has no workspace.yaml; go to the folder of a project" in run.error("dev")
+    (tmp_path / "workspace.yaml").touch()
+    assert f"{tmp_path}/dagster_home has no dagster.yaml" in run.error("dev")
+    (tmp_path / "dagster_home").mkdir()
+    (tmp_path / "dagster_home" / "dagster.yaml").touch()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        assert f"port {port} cannot be used (Address already in use)" in run.error("dev", "--port", port)
 
 
 def test_db_shell_runs_psql_and_returns_its_exit_code(flow: Flow) -> None:

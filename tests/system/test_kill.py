@@ -1,6 +1,6 @@
 """kill -9 of the run, Spark's driver, Postgres, the daemon, or all at once, at every moment of a chunk.
 
-Tests restart only the killed `make dev` or daemon itself; everything else recovers on its own.
+Tests restart only the killed `odf dev` or daemon itself; everything else recovers on its own.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ PROJECT = Path(__file__).parents[2]
 LEAVES = [pytest.param(words, command, id=" ".join(words[1:])) for words, command in leaves(odf)]
 
 #: They print a program, or start one.
-WITHOUT_JSON = {"schema sql", "completion", "db shell"}
+WITHOUT_JSON = {"schema sql", "completion", "db shell", "dev"}
 #: They do not change the ledger.
 READING = {*SECTIONS["Inspect"], "chunk show", "completion", "db start", "db stop", "db status", "db url"}
-READING |= {"schema verify", "schema sql", "db shell", "report", "metrics", "check", "table refresh"}
+READING |= {"dev", "schema verify", "schema sql", "db shell", "report", "metrics", "check", "table refresh"}
 READING |= {"secret encrypt", "secret decrypt", "secret verify"}
 READING |= {f"{noun} {verb}" for noun in ("dataset", "job") for verb in ("list", "show", "export")}
 
