@@ -54,7 +54,7 @@ class Refusal:
 
     claim_id: ClaimId
     datasetid: DatasetId
-    problem: Literal["OUTSIDE", "OTHER_SCHEMA", "SAME_PLACE"]
+    problem: Literal["OUTSIDE", "OTHER_SCHEMA", "SAME_PLACE", "UNREADABLE"]
     root: str | None
     declared: str | None
 

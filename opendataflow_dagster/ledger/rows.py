@@ -108,12 +108,15 @@ def manifest(row: Mapping[str, Any]) -> Manifest:
         version=row["version"],
         jobid=JobId(row["jobid"]),
         location=row["location"],
-        files=tuple(File(**file) for file in row["files"]),
+        files=tuple(File(path=file["path"], size=file["size"], digest=file.get("digest")) for file in row["files"]),
         bytes=row["bytes"],
         row_count=row["row_count"],
         schema_hash=row["schema_hash"],
         content_digest=row["content_digest"],
-        checks=tuple(CheckResult(**check) for check in row["checks"]),
+        checks=tuple(
+            CheckResult(name=check["name"], passed=check["passed"], detail=check.get("detail", ""))
+            for check in row["checks"]
+        ),
         inputs=input_versions(row["inputs"]),
         published=datetime.fromisoformat(published) if isinstance(published, str) else published,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ..ledger import chunks, lookup, registry
@@ -12,6 +13,7 @@ from ..model.errors import InvalidInput, UnknownName
 from ..model.ids import ChunkKey, DataId, data_id, dataset_id, job_id
 from ..model.manifest import NewManifest
 from ..model.text import listing
+from ..warehouse.placement import without_doubled_slashes
 from .publish import refuse_misplaced
 
 
@@ -37,6 +39,9 @@ def announce(
         )
     root_of = partial(lookup.roots(ledger), dataset)
     for dataid, manifest in versions.items():
+        if root_of() is None:
+            # Below no root of its own, a sweep finds it by its text.
+            manifest = versions[dataid] = replace(manifest, location=without_doubled_slashes(manifest.location))
         refuse_misplaced(ChunkKey(datasetid=dataset, dataid=dataid), manifest, root_of)
     with ledger.transaction(actor=by, reason=reason) as transaction:
         known, producer = chunks.producer_of(transaction, dataset)

@@ -152,6 +152,10 @@ def _refused(staged: StagedClaim, refusal: Refusal) -> InvalidManifest:
     match refusal.problem:
         case "OUTSIDE":
             problem = f"{manifest.location} is outside its root {refusal.root}; write it below its root"
+        case "UNREADABLE":
+            problem = (
+                f"the description of the files at {manifest.location} is not readable; give each a path and a size"
+            )
         case "SAME_PLACE":
             problem = f"{manifest.location} holds an older version; write it into a folder of its own"
         case "OTHER_SCHEMA":

@@ -42,6 +42,14 @@ def leads_out(location: str, root: str) -> bool:
     return path.is_relative_to(top) and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(top))
 
 
+def without_doubled_slashes(location: str) -> str:
+    """/w//raw is /w/raw. In the name of an object, // has a meaning."""
+    local = _local(location)
+    if local is None:
+        return location
+    return ("file://" if location.startswith("file:") else "") + re.sub("//+", "/", local)
+
+
 def _local(location: str) -> str | None:
     if location.startswith("file:"):
         return re.sub("^file:/+", "/", location)

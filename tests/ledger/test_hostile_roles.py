@@ -5,6 +5,7 @@ Each test is an attack. What a role may do is in test_grants.py.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from opendataflow_dagster.model.errors import ClaimLost, NoGo
 from opendataflow_dagster.model.ids import DatasetId
 from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.protocol.claim import claim
-from opendataflow_dagster.protocol.hold import hold
+from opendataflow_dagster.protocol.heal import heal
+from opendataflow_dagster.protocol.hold import hold, unhold
 from opendataflow_dagster.protocol.publish import publish
 from tests.databases import empty, temporary_database
 from tests.factories import Flow, key
@@ -337,6 +339,64 @@ def test_an_operator_announces_no_version_of_a_chunk_that_a_job_produces(flow: F
     manifest = '{"location": "/tmp", "files": [], "bytes": 0, "checks": []}'
     forged = f"select dataflow.announce('raw', array['1'], array['{manifest}'::jsonb])"
     assert "a job produces it" in str(attempt(attacker("operator"), forged))
+
+
+FORGED_MANIFESTS: dict[str, dict[str, object]] = {
+    "a location beside its root": {"location": "{root}/raw/../book/9"},
+    "a location that goes nowhere": {"location": "{root}/raw/./9"},
+    "a file beside its location": {"files": [{"path": "../../book/9/part-0", "size": 5}]},
+    "a file anywhere": {"files": [{"path": "/etc/passwd", "size": 5}]},
+    "a file without a size": {"files": [{"path": "part-0"}]},
+    "a size below zero": {"files": [{"path": "part-0", "size": -1}]},
+    "a size that no number type holds": {"files": [{"path": "part-0", "size": 2**63}]},
+    "files that are none": {"files": [[{"path": "part-0", "size": 1}]]},
+    "no list of files": {"files": {"path": "part-0", "size": 1}},
+    "no files at all": {"files": None},
+    "a check without a name": {"checks": [{"passed": True}]},
+    "a check that neither passed nor failed": {"checks": [{"name": "rows", "passed": "perhaps"}]},
+    "a check with a strange detail": {"checks": [{"name": "rows", "passed": True, "detail": 5}]},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED_MANIFESTS)
+def test_a_manifest_that_no_program_could_read_is_no_version(flow: Flow, attacker: Attacker, forged: str) -> None:
+    """One of them in a list of candidates would stop every claim of the consumer."""
+    claimed, psql = claim(flow.ledger, "load", "9"), attacker("operator")
+    manifest = {"location": f"{flow.root}/raw/9", "files": [], "bytes": 0, "checks": []} | FORGED_MANIFESTS[forged]
+    manifest["location"] = str(manifest["location"]).format(root=flow.root)
+    output = {"datasetid": "raw", "jobid": "load", "dataid": "9", "claim_id": claimed.claim_id} | manifest
+    with psql.transaction(force_rollback=True):
+        answer = psql.execute("select dataflow.publish(%s)", (json.dumps([output]),)).fetchone()
+    assert answer is not None
+    assert [refused["problem"] for refused in answer[0]["refused"]] == ["UNREADABLE"]
+    with pytest.raises(psycopg.errors.DatabaseError, match="not readable"):
+        psql.execute("select dataflow.announce('page', array['9'], array[%s::jsonb])", (json.dumps(manifest),))
+
+
+def test_a_number_of_retries_that_an_operator_typed_never_keeps_a_chunk_from_healing(
+    flow: Flow, attacker: Attacker
+) -> None:
+    for dataid, number in (("8", 2**31 - 1), ("9", -(2**31))):
+        claim(flow.ledger, "load", dataid)
+        typed = f"update dataflow.datastatus set retries = {number} where dataid = '{dataid}'"
+        attacker("operator").execute(typed.encode())
+    flow.type("update dataflow.datastatus set lease_until = now() where claim_id is not null")
+    healed = heal(flow.ledger)
+    assert (healed.gave_up, healed.resubmitted, healed.problems) == ((key("raw/8"),), (key("raw/9"),), ())
+    assert flow.chunk("raw/9").retries == 1
+
+
+@pytest.mark.parametrize("held", ["HOLD", "RUNNING"])
+def test_a_hold_that_was_typed_with_a_memory_that_cannot_come_back_can_be_ended(
+    flow: Flow, attacker: Attacker, held: str
+) -> None:
+    attacker("operator").execute(
+        "insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, held_status)"
+        " values ('raw', 'load', '8', 'OUT', 'HOLD', %s)",
+        (held,),
+    )
+    unhold(flow.ledger, [key("raw/8")], by="owner")
+    assert flow.status("raw/8") == "RESUBMIT"
 
 
 # ---- passwords

@@ -866,6 +866,17 @@ def test_a_producer_may_not_rerun_while_a_foreign_consumer_reads_in_place(flow: 
     assert [claim.dataid for claim in claim_next(flow.ledger, "load")] == ["1"], "asked again without anybody's help"
 
 
+def test_a_foreign_consumer_in_place_that_changes_its_key_locks_the_other_chunk(flow: Flow) -> None:
+    managed_input(flow, "1")
+    managed_input(flow, "2")
+    flow.type("insert into dataflow.datastatus values ('raw', 'foreign', '1', 'IN', 'RUNNING', now())")
+    resubmit(flow.ledger, [key("raw/1"), key("raw/2")], by="ada")
+    flow.type("update dataflow.datastatus set dataid = '2' where jobid = 'foreign'")
+    assert_invariants(flow.psql)
+    assert [claim.dataid for claim in claim_next(flow.ledger, "load")] == ["1"], "asked again without anybody's help"
+    assert_no(flow, "load", "2", Code.LOCKED, "a consumer is reading raw/2 in place")
+
+
 def test_a_producer_may_not_rerun_while_a_consumer_reads_without_a_manifest(flow: Flow) -> None:
     flow.register("load: -> raw", "clean: raw -> tidy", raw=replace(flow.dataset("raw"), foreign_ready="trusted"))
     flow.announce("raw/1", jobid="load")

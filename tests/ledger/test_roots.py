@@ -126,8 +126,8 @@ def test_a_version_that_a_live_claim_of_another_dataset_reads_stays(shared: Flow
     assert first.is_dir()
 
 
-@pytest.mark.parametrize("spelling", ["{}", "file:{}", "file://{}"])
-@pytest.mark.parametrize("part", ["", "/part-0", "/.."])
+@pytest.mark.parametrize("spelling", ["{}", "file:{}", "file://{}", "/{}", "file:///{}"])
+@pytest.mark.parametrize("part", ["", "/part-0", "//part-0", "/.."])
 def test_a_folder_inside_or_around_a_version_of_any_dataset_stays(flow: Flow, spelling: str, part: str) -> None:
     flow.register("load: -> raw")
     register(flow.ledger, [dataset("theirs", None)])
@@ -136,7 +136,7 @@ def test_a_folder_inside_or_around_a_version_of_any_dataset_stays(flow: Flow, sp
     folder.mkdir(parents=True)
     (folder / "part-0").write_bytes(b"xyz")
     fail(flow.ledger, taken, "no luck")
-    place = spelling.format(folder.parent if part == "/.." else Path(f"{folder}{part}"))
+    place = spelling.format(folder.parent if part == "/.." else f"{folder}{part}")
     announce(flow.ledger, "theirs", ["1"], by="test", manifests={key("theirs/1").dataid: NewManifest(location=place)})
     kept = swept(flow, "raw")
     assert (kept.orphans, locations(kept.problems)) == ((), [str(folder)])
@@ -234,6 +234,14 @@ def test_overlapping_roots_are_refused_with_both_names_and_a_next_step(flow: Flo
 @pytest.mark.parametrize("second", ["/w/raw2", "/w/ra", "/w/other/raw", "s3://w/raw", "hdfs://w/raw", "/x/w/raw"])
 def test_roots_beside_each_other_are_accepted(flow: Flow, second: str) -> None:
     register(flow.ledger, [dataset("one", "/w/raw"), dataset("two", second), dataset("three", None)])
+
+
+@pytest.mark.parametrize("typed", ["{root}/x/../raw", "{root}/./raw", "..", "", "/"])
+def test_a_typed_root_that_is_spelled_around_another_is_refused(flow: Flow, typed: str) -> None:
+    flow.register("load: -> raw")
+    register(flow.ledger, [dataset("theirs", None)])
+    with pytest.raises(psycopg.errors.DatabaseError, match=r"DataSet theirs: '.*' is not a root"):
+        flow.type("update dataflow.dataset set location = %s where datasetid = 'theirs'", typed.format(root=flow.root))
 
 
 def test_two_datasets_may_swap_their_roots_at_once(flow: Flow) -> None:

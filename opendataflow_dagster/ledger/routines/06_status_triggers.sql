@@ -27,6 +27,11 @@ begin
             new.lease_until := null;
         end if;
     end if;
+    if new.held_status in ('HOLD', 'RUNNING') then
+        new.held_status := 'RESUBMIT';  -- a hold that ended by these would not end
+    end if;
+    -- Operators may set it; one that cannot be counted further would never heal.
+    new.retries := greatest(0, least(new.retries, 1000000));
     if tg_op = 'INSERT' or new.status is not distinct from old.status then
         return new;
     end if;
@@ -115,7 +120,10 @@ begin
     -- A renewed lease is no event. A changed key is one row that went and another that came.
     with changed as (
         select coalesce(n.datasetid, o.datasetid) as datasetid, coalesce(n.jobid, o.jobid) as jobid,
-               coalesce(n.dataid, o.dataid) as dataid, coalesce(n.locktype, o.locktype) as locktype, o.locktype as old_locktype,
+               coalesce(n.dataid, o.dataid) as dataid, coalesce(n.locktype, o.locktype) as locktype,
+               -- It locks out a producer that overwrites in place. A changed key is enough to make or end that.
+               coalesce(o.locktype = 'IN' and o.manifest_id is null, false) as was_in,
+               coalesce(n.locktype = 'IN' and n.manifest_id is null, false) as is_in,
                o.status as old_status, n.status, coalesce(n.claim_id, o.claim_id) as claim_id, coalesce(n.attempt, o.attempt) as attempt,
                coalesce(n.run_id, o.run_id) as run_id, o.manifest_id as old_manifest_id, n.manifest_id,
                -- The row may still hold the reason of an older change.
@@ -159,8 +167,8 @@ begin
                              case when c.manifest_id is distinct from c.old_manifest_id then c.manifest_id end)::dataflow.change
                    from changed c where c.is_out),
            exists (select from changed c where c.is_out and c.is_another),
-           array(select c.datasetid from changed c where c.old_locktype is distinct from c.locktype),
-           array(select c.dataid from changed c where c.old_locktype is distinct from c.locktype),
+           array(select c.datasetid from changed c where c.was_in <> c.is_in),
+           array(select c.dataid from changed c where c.was_in <> c.is_in),
            (select format('%s/%s cannot go from %s to %s', c.datasetid, c.dataid, c.old_status,
                           case c.status when c.old_status then 'another row' else coalesce(c.status, 'none') end) from changed c where c.is_bad
              order by 1 limit 1)
@@ -170,9 +178,9 @@ begin
     end if;
     if changes <> '{}' then
         perform dataflow.follow(changes, is_another);
-        if read_datasetids <> '{}' then
-            perform dataflow.evaluate_around_reader(read_datasetids, read_dataids);
-        end if;
+    end if;
+    if read_datasetids <> '{}' then
+        perform dataflow.evaluate_around_reader(read_datasetids, read_dataids);
     end if;
     return null;
 end

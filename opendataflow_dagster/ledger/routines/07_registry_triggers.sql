@@ -87,6 +87,13 @@ begin
                             where n.location is distinct from o.location and n.location is not null);
         end if;
         if cardinality(moved) > 0 then
+            select n.datasetid, n.location into lost from new_rows n
+             where n.datasetid = any (moved) and (n.location ~ '(^|/)[.]{1,2}(/|$)' or btrim(n.location, '/ ') = '')
+             order by 1 limit 1;
+            if found then
+                raise exception 'DataSet %: % is not a root', lost.datasetid, quote_literal(left(lost.location, 100))
+                    using errcode = 'DF002', hint = 'use a folder or URL without . and .., or null where none is managed here';
+            end if;
             select r.* into clash from dataflow.overlapping_roots() r where r.datasetid = any (moved) or r.other_datasetid = any (moved) limit 1;
             if found then
                 raise exception 'DataSet %: %', clash.datasetid, clash.problem

@@ -22,6 +22,17 @@ create type dataflow.staged as (
     place          tid
 );
 
+-- Can every program read this description of a version, and does it stay in its folder? Ours are; a foreign program might hand in any.
+create function dataflow.is_readable(p_location text, p_files jsonb, p_checks jsonb) returns boolean
+    language sql immutable parallel safe
+    return p_location !~ '(^|/)[.]{1,2}(/|$)' and jsonb_typeof(p_files) = 'array' and jsonb_typeof(p_checks) = 'array'
+           and not p_files @? '$[*].type() ? (@ != "object")' and not p_checks @? '$[*].type() ? (@ != "object")'
+           and not p_files @? '$[*] ? (!(@.path.type() == "string") || @.path like_regex "^$|^/|(^|/)[.]{1,2}(/|$)"
+                                       || !(@.size.type() == "number") || @.size < 0 || @.size > 9223372036854775807
+                                       || exists(@.digest) && @.digest.type() != "string" && @.digest.type() != "null")'
+           and not p_checks @? '$[*] ? (!(@.name.type() == "string") || !(@.passed.type() == "boolean")
+                                        || exists(@.detail) && @.detail.type() != "string")';
+
 -- The publication. Only a live claim gets its rows; then the manifests are inserted, and the rows become READY; the triggers
 -- do the rest. p_outputs has a manifest for each output of each claim, with its datasetid, jobid, dataid and claim_id.
 -- Returns the new versions, and `refused`: the manifests that do not fit their DataSets, of whose claims nothing
@@ -53,6 +64,7 @@ begin
     with given as materialized (
         select g.*, d.location as root, d.schema_hash as declared, 1 + coalesce(v.newest, 0) as version,
                case when g.place is null then 'LOST'
+                    when dataflow.is_readable(g.location, g.files, g.checks) is not true then 'UNREADABLE'
                     when not starts_with(g.location, d.location || '/') then 'OUTSIDE'
                     when d.schema_hash is not null and g.schema_hash is distinct from d.schema_hash then 'OTHER_SCHEMA'
                     when g.location = any (v.locations) and g.location <> 'elsewhere' then 'SAME_PLACE' end as problem

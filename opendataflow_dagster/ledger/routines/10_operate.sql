@@ -45,6 +45,10 @@ begin
         raise exception 'DataSet % is not registered, or a job produces it', p_datasetid
             using errcode = 'DF002', hint = 'register it, or run the job';
     end if;
+    if exists (select from unnest(p_manifests) m where m is not null and dataflow.is_readable(m ->> 'location', m -> 'files', m -> 'checks') is not true) then
+        raise exception 'a manifest of DataSet % is not readable', p_datasetid
+            using errcode = 'DF002', hint = 'give location, files and checks as data_manifest describes them, without . and .. in a path';
+    end if;
     -- When the same content is announced as two chunks at the same time, the second must see the first. The lock covers the
     -- whole DataSet rather than each content: a server holds only some thousands of locks.
     perform pg_advisory_xact_lock(hashtextextended('announce ' || p_datasetid, 0));
