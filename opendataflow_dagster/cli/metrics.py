@@ -81,6 +81,10 @@ def _families(ledger: Ledger) -> Iterator[Any]:
     waiting = Gauge(
         "odf_oldest_waiting_timestamp_seconds", "When the oldest waiting chunk began to wait.", labels=["dataset"]
     )
+    expected = Gauge(
+        "odf_expected_chunks", "Chunks that exist or are missing, without SKIPPED ones.", labels=["dataset"]
+    )
+    missing = Gauge("odf_missing_chunks", "Expected chunks that do not exist.", labels=["dataset"])
     pace = Gauge("odf_versions_per_minute", "Recent rate of published versions.", labels=["dataset"])
     runnable = Gauge("odf_runnable_chunks", "Chunks that can run now.", labels=["job"])
     blocked = Gauge("odf_blocked_chunks", "Chunks whose inputs are READY but that are blocked.", labels=["job"])
@@ -91,6 +95,8 @@ def _families(ledger: Ledger) -> Iterator[Any]:
             counts[escaped(str(status))] += count
         for status, count in counts.items():
             chunks.add_metric([dataset.datasetid, status], count)
+        expected.add_metric([dataset.datasetid], dataset.expected)
+        missing.add_metric([dataset.datasetid], dataset.missing)
         if dataset.oldest_waiting is not None:
             waiting.add_metric([dataset.datasetid], dataset.oldest_waiting.timestamp())
         if dataset.pace is not None:
@@ -112,7 +118,8 @@ def _families(ledger: Ledger) -> Iterator[Any]:
         paused.add_metric([control.jobid], int(control.paused is not None))
         if control.concurrency is not None:
             limit.add_metric([control.jobid], control.concurrency)
-    yield from (up, chunks, waiting, pace, runnable, blocked, sla_limit, newest, breached, paused, limit)
+    yield from (up, chunks, expected, missing, waiting, pace, runnable, blocked)
+    yield from (sla_limit, newest, breached, paused, limit)
 
 
 def _registry(collect: Callable[[], list[Any]]) -> Any:

@@ -74,11 +74,11 @@ def page(
 
 
 def _cards(figures: LedgerReport, failures: FailureReport) -> str:
-    chunks = sum(dataset.chunks for dataset in figures.glance.datasets)
+    expected = sum(dataset.expected for dataset in figures.glance.datasets)
     ready = sum(dataset.counts.get("READY", 0) for dataset in figures.glance.datasets)
     running = sum(dataset.counts.get("RUNNING", 0) for dataset in figures.glance.datasets)
     cards = [
-        (f"{ready:,} of {chunks:,}", "chunks READY"),
+        (f"{ready:,} of {expected:,}", "expected chunks READY"),
         (f"{running:,}", "running"),
         (f"{len(failures.chunks):,}", "failed"),
         (f"{len(failures.causes):,}", "causes"),
@@ -97,14 +97,16 @@ def _datasets(figures: LedgerReport, now: datetime) -> str:
             escape(dataset.datasetid),
             escape(dataset.jobid or ""),
             *(f"{dataset.counts[name]:,}" if dataset.counts.get(name) else "" for name in statuses),
+            f"{dataset.missing:,}" if dataset.missing else "",
             "" if dataset.progress is None else f"{int(dataset.progress * 100)} %",
+            escape(f"{dataset.obstacle.dataid}: {dataset.obstacle.reason}") if dataset.obstacle else "",
             escape(moment(dataset.oldest_waiting, now=now)),
             span(dataset.eta),
         ]
         for dataset in figures.glance.datasets
     ]
-    numbers = range(2, len(statuses) + 3)
-    columns = ["DataSet", "producer", *statuses, "done", "waiting since", "ETA"]
+    numbers = range(2, len(statuses) + 4)
+    columns = ["DataSet", "producer", *statuses, "missing", "done", "waits for", "waiting since", "ETA"]
     return "<h2>DataSets</h2>" + _table(columns, rows, numbers)
 
 

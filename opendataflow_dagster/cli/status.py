@@ -22,7 +22,9 @@ _STATUSES = ("READY", "RUNNING", "PENDING", "RESUBMIT", "FAILED", "HOLD", "SKIPP
 @click.option("--failed", "only_failed", is_flag=True, help="Only DataSets with FAILED chunks.")
 @json_option
 def status(datasets: tuple[str, ...], only_failed: bool, json_wanted: bool) -> None:
-    """Show all DataSets: chunks by status, what is waiting and since when, what is running, and the ETA.
+    """Show all DataSets: chunks by status, what is missing or waits and for what, what is running, and the ETA.
+
+    Expected are the declared partitions up to now; without declared partitions, what exists and what consumers need.
 
     \b
     Example:
@@ -47,7 +49,13 @@ def status(datasets: tuple[str, ...], only_failed: bool, json_wanted: bool) -> N
     controls = [control for control in glance.controls if control.jobid in jobs]
     if json_wanted:
         objects = [
-            {**output.jsonable(dataset), "chunks": dataset.chunks, "progress": dataset.progress} for dataset in shown
+            {
+                **output.jsonable(dataset),
+                "chunks": dataset.chunks,
+                "expected": dataset.expected,
+                "progress": dataset.progress,
+            }
+            for dataset in shown
         ]
         output.print_json({"datasets": objects, "limits": controls, "running": running})
     else:
@@ -60,15 +68,35 @@ def show(datasets: Sequence[DatasetStatus], controls: Sequence[JobControl], runn
         return
     used = [name for name in _STATUSES if any(dataset.counts.get(name) for dataset in datasets)]
     has_other = any(set(dataset.counts) - set(_STATUSES) for dataset in datasets)
-    numbers = [*used, *(["other"] if has_other else []), "done"]
+    has_missing = any(dataset.missing for dataset in datasets)
+    numbers = [*used, *(["other"] if has_other else []), *(["missing"] if has_missing else []), "done"]
     output.table(
         ["DATASET", *numbers, "waiting since", "ETA"],
         [
-            [dataset.datasetid, *_counts(dataset, used, has_other), _waiting(dataset), output.span(dataset.eta)]
+            [
+                dataset.datasetid,
+                *_counts(dataset, used, has_other),
+                *([(f"{dataset.missing:,}", "bold yellow") if dataset.missing else ""] if has_missing else []),
+                # Rounded down: 99.97 % is not done.
+                "" if dataset.progress is None else f"{int(dataset.progress * 100)} %",
+                _waiting(dataset),
+                output.span(dataset.eta),
+            ]
             for dataset in datasets
         ],
         right=numbers,
     )
+    obstacles = [(dataset, dataset.obstacle) for dataset in datasets if dataset.obstacle is not None]
+    if obstacles:
+        output.heading("\nMissing or waiting")
+        output.table(
+            ["DATASET", "missing", "for example", "waits for"],
+            [
+                [dataset.datasetid, f"{dataset.missing:,}" if dataset.missing else "", obstacle.dataid, obstacle.reason]
+                for dataset, obstacle in obstacles
+            ],
+            right=["missing"],
+        )
     for control in controls:
         reason = f" ({control.reason})" if control.reason else ""
         if control.paused is not None:
@@ -102,8 +130,6 @@ def _counts(dataset: DatasetStatus, used: Sequence[str], has_other: bool) -> lis
     if has_other:
         other = sum(count for name, count in dataset.counts.items() if name not in _STATUSES)
         cells.append((f"{other:,}", "bold red") if other else "")
-    # Rounded down: 99.97 % is not done.
-    cells.append("" if dataset.progress is None else f"{int(dataset.progress * 100)} %")
     return cells
 
 

@@ -136,11 +136,11 @@ def _print_job(explained: WhyJob, blocked: bool) -> None:
     if explained.obstacles:
         asked, waiting = explained.asked, explained.waiting
         sample = "" if asked == waiting else f" (checked the first {asked:,} of {waiting:,})"
-        output.heading(f"\nBlocked, waiting or on hold{sample}")
+        output.heading(f"\nMissing, blocked, waiting or on hold{sample}")
         output.table(
             ["chunks", "code", "reason", "example"],
             [
-                [f"{obstacle.count:,}", (obstacle.code, "red"), obstacle.reason, obstacle.example]
+                [f"{obstacle.count:,}", (obstacle.code, "red"), obstacle.reason, obstacle.example or ""]
                 for obstacle in explained.obstacles
             ],
             right=["chunks"],
@@ -165,6 +165,8 @@ def _explain_chunk(jobid: str, dataid: str, stored: bool, json_wanted: bool) -> 
     else:
         output.heading(_verdict_line(explained))
         print_answers(verdict)
+        if explained.obstacle is not None:
+            output.say(f"It does not run by itself: {explained.obstacle.reason}")
         print_limits(jobid, explained.room)
         for chunk in explained.outputs:
             reason = f": {chunk.reason}" if chunk.reason else ""

@@ -1,18 +1,19 @@
-"""status: all DataSets at a glance. Progress, what waits, what runs, and when it will be finished."""
+"""status: all DataSets at a glance. Progress, what is missing and why, what runs, and when it will be finished."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 
-from ..ledger import overview, steering
-from ..ledger.database import Ledger
+from ..ledger import overview, steering, waiting
+from ..ledger.database import Ledger, Transaction
 from ..ledger.overview import DatasetCounts, RunnableCounts
 from ..ledger.overview import RunningChunk as RunningChunk
 from ..ledger.steering import JobControl as JobControl
-from ..model.ids import JobId
+from ..model.ids import ChunkKey, DataId, DatasetId, JobId
 from ..model.status import Status
+from .obstacle import ChunkObstacle, first_obstacle, no_producer
 
 _UNFINISHED = (Status.PENDING, Status.RESUBMIT, Status.RUNNING)
 
@@ -24,18 +25,24 @@ class DatasetStatus(DatasetCounts):
     blocked: int
     #: Versions per minute; None if nothing was published recently.
     pace: float | None
-    #: Time until no chunk waits or runs, at this pace.
+    #: Time until nothing waits, runs or is missing, at this pace.
     eta: timedelta | None
+    #: What the newest missing chunk needs first, or the first that waits. None: none is missing, and those can run.
+    obstacle: ChunkObstacle | None
 
     @property
     def chunks(self) -> int:
         return sum(self.counts.values())
 
     @property
+    def expected(self) -> int:
+        """All chunks that exist or are missing, without SKIPPED ones."""
+        return self.chunks + self.missing - self.counts.get(Status.SKIPPED, 0)
+
+    @property
     def progress(self) -> float | None:
-        """The fraction that is READY, not counting SKIPPED chunks."""
-        wanted = self.chunks - self.counts.get(Status.SKIPPED, 0)
-        return self.counts.get(Status.READY, 0) / wanted if wanted else None
+        """The fraction of the expected chunks that is READY."""
+        return self.counts.get(Status.READY, 0) / self.expected if self.expected else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,23 +59,78 @@ def status(ledger: Ledger, *, running: int = 20) -> StatusOverview:
         overview.allow_table_scans(transaction)
         runnable = overview.runnable_counts(transaction)
         paces = overview.paces(transaction)
+        counted = _counted(transaction)
+        obstacles = _obstacles(transaction, counted)
         return StatusOverview(
             datasets=tuple(
-                _dataset(counts, runnable, paces.get(counts.datasetid))
-                for counts in overview.dataset_counts(transaction)
+                _dataset(counts, runnable, paces.get(counts.datasetid), obstacles.get(counts.datasetid))
+                for counts, _ in counted
             ),
             controls=tuple(steering.controls(transaction)),
             running=tuple(overview.running_chunks(transaction, running)),
         )
 
 
-def _dataset(counts: DatasetCounts, runnable: Mapping[JobId, RunnableCounts], pace: float | None) -> DatasetStatus:
+def _counted(transaction: Transaction) -> list[tuple[DatasetCounts, DataId | None]]:
+    """Each DataSet, and a missing chunk that a consumer needs of a DataSet without declared partitions."""
+    needed = {chunks.datasetid: chunks for chunks in overview.needed_chunks(transaction)}
+    counted: list[tuple[DatasetCounts, DataId | None]] = []
+    for counts in overview.dataset_counts(transaction):
+        chunks = needed.pop(counts.datasetid, None)
+        counted.append((replace(counts, missing=chunks.missing), chunks.dataid) if chunks else (counts, None))
+    # A misspelt name in a Job: a DataSet that is nowhere but there.
+    counted += [
+        (DatasetCounts(datasetid=chunks.datasetid, missing=chunks.missing), chunks.dataid) for chunks in needed.values()
+    ]
+    return sorted(counted, key=lambda entry: entry[0].datasetid)
+
+
+def _obstacles(
+    transaction: Transaction, counted: Sequence[tuple[DatasetCounts, DataId | None]]
+) -> dict[DatasetId, ChunkObstacle]:
+    declared = [counts.datasetid for counts, needed in counted if counts.missing and needed is None]
+    waits = {
+        counts.datasetid: counts.first_waiting
+        for counts, _ in counted
+        if counts.first_waiting is not None and not counts.missing
+    }
+    found = (*overview.newest_missing(transaction, declared, 1), *overview.first_unready(transaction, waits))
+    example = {key.datasetid: key.dataid for key in found}
+    examples = [
+        (counts, dataid)
+        for counts, needed in counted
+        if (dataid := needed or example.get(counts.datasetid)) is not None
+    ]
+    asked = waiting.ask_each(
+        transaction, [(counts.jobid, dataid) for counts, dataid in examples if counts.jobid is not None]
+    )
+    obstacles: dict[DatasetId, ChunkObstacle] = {}
+    for counts, dataid in examples:
+        if counts.jobid is None:
+            key = ChunkKey(datasetid=counts.datasetid, dataid=dataid)
+            obstacles[counts.datasetid] = no_producer(key, counts.is_registered)
+        elif (answers := asked.get((counts.jobid, dataid))) is not None:
+            obstacles[counts.datasetid] = first_obstacle(answers)
+        else:
+            obstacles[counts.datasetid] = ChunkObstacle(
+                dataid=dataid, code=None, reason=f"it reads all chunks of an input; see: odf why {counts.jobid}"
+            )
+    return obstacles
+
+
+def _dataset(
+    counts: DatasetCounts,
+    runnable: Mapping[JobId, RunnableCounts],
+    pace: float | None,
+    obstacle: ChunkObstacle | None,
+) -> DatasetStatus:
     of_producer = runnable.get(counts.jobid, RunnableCounts()) if counts.jobid is not None else RunnableCounts()
-    unfinished = sum(counts.counts.get(word, 0) for word in _UNFINISHED)
+    unfinished = sum(counts.counts.get(word, 0) for word in _UNFINISHED) + counts.missing
     return DatasetStatus(
         **asdict(counts),
         runnable=of_producer.runnable,
         blocked=of_producer.blocked,
         pace=pace,
         eta=timedelta(minutes=unfinished / pace) if pace and unfinished else None,
+        obstacle=obstacle,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -11,15 +11,18 @@ from ..ledger import chunks, claims, lookup, overview, waiting
 from ..ledger.chunks import Chunk
 from ..ledger.database import Ledger
 from ..ledger.registry import Room as Room
+from ..ledger.waiting import Asked, Fault
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, DataId, JobId, data_id, job_id
-from ..model.verdict import CODES, Answer, Code, Verdict
+from ..model.text import counted
+from ..model.verdict import CODES, Code, Verdict
 from ..protocol.gate import look_at_files, pinned_manifests, pins, require_job
 from ..protocol.throttle import room
 from .causes import Cause, group_by_cause, normalised
+from .obstacle import NOT_EVALUATED, ChunkObstacle, first_obstacle, refusals
 from .selection import select_failed
 
-#: How many refused, waiting and held chunks are examined; for the rest only the total is reported.
+#: How many missing, refused, waiting and held chunks are examined; for the rest only the total is reported.
 _EXAMINED = 500
 
 
@@ -30,16 +33,18 @@ class WhyChunk:
     since: datetime | None
     outputs: tuple[Chunk, ...]
     room: Room
+    #: Five yes, and yet it does not run: nobody has asked for it, or the ledger has not looked at it.
+    obstacle: ChunkObstacle | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Obstacle:
-    """One refusal that several chunks share."""
+    """What several chunks share that keeps them from running, or the whole Job (then without an example)."""
 
     code: str
     cause: str
     count: int
-    example: DataId
+    example: DataId | None
     reason: str
 
 
@@ -48,7 +53,9 @@ class WhyJob:
     jobid: JobId
     room: Room
     runnable: int
-    #: How many chunks are refused, waiting or held; `asked` of them were examined for obstacles.
+    #: Chunks that are expected and were not planned, and cannot run.
+    missing: int
+    #: How many chunks are missing, refused, waiting or held; `asked` of them were examined for obstacles.
     waiting: int
     asked: int
     obstacles: tuple[Obstacle, ...]
@@ -58,14 +65,16 @@ class WhyJob:
 def why_chunk(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) -> WhyChunk:
     """`stored`: the newest stored answers instead of new ones."""
     job, chunk = job_id(jobid), data_id(dataid)
-    verdict = None
+    verdict, obstacle = None, None
     with ledger.transaction() as transaction:
         require_job(transaction, job)
         if not stored:
             # Not recorded: a role that can only read gets an answer, too.
-            (asked,) = claims.ask(transaction, job, [chunk])
-            read = pins(asked, pinned_manifests(transaction, [asked]))
-            verdict = asked.with_problems(look_at_files(read, partial(lookup.root_of, transaction)))
+            (asked,) = waiting.ask(transaction, job, [chunk])
+            read = pins(asked.verdict, pinned_manifests(transaction, [asked.verdict]))
+            verdict = asked.verdict.with_problems(look_at_files(read, partial(lookup.root_of, transaction)))
+            if verdict.go and not asked.is_evaluated:
+                obstacle = first_obstacle(asked)
         history = chunks.verdicts(transaction, job, chunk)
         keys = [ChunkKey(datasetid=output, dataid=chunk) for output in lookup.outputs_of(transaction, job)]
         outputs = chunks.find(transaction, keys)
@@ -76,7 +85,13 @@ def why_chunk(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) 
     # A locked output has been locked since its row changed, even if the question was asked later.
     since = [output.modified for output in outputs if verdict.code is Code.LOCKED]
     since += [at for at in (_since(verdict, history),) if at is not None]
-    return WhyChunk(verdict=verdict, since=min(since, default=None), outputs=tuple(outputs), room=room(ledger, job))
+    return WhyChunk(
+        verdict=verdict,
+        since=min(since, default=None),
+        outputs=tuple(outputs),
+        room=room(ledger, job),
+        obstacle=obstacle,
+    )
 
 
 def why_job(ledger: Ledger, jobid: str) -> WhyJob:
@@ -84,37 +99,87 @@ def why_job(ledger: Ledger, jobid: str) -> WhyJob:
     with ledger.transaction() as transaction:
         require_job(transaction, job)
         counts = overview.runnable_count(transaction, job)
+        faults = waiting.faults(transaction, job)
+        overview.allow_table_scans(transaction)
+        missing = waiting.missing_chunks(transaction, job, _EXAMINED)
         unready = waiting.unready_chunks(transaction, job, _EXAMINED)
         held = waiting.held_chunks(transaction, job, _EXAMINED)
-        waiting_verdicts = waiting.refused_chunks(transaction, job, _EXAMINED)
-        waiting_verdicts += claims.ask(transaction, job, unready.dataids)
-        held_verdicts = claims.ask(transaction, job, held.dataids)
-    # A waiting chunk is explained by its first no; a held one by its last, which says who holds it.
-    refusals = [(verdict, _refused(verdict)[0]) for verdict in waiting_verdicts if not verdict.go]
-    refusals += [(verdict, _refused(verdict)[-1]) for verdict in held_verdicts if not verdict.go]
+        stored = {verdict.dataid: verdict for verdict in waiting.refused_chunks(transaction, job, _EXAMINED)}
+        refused = waiting.ask(transaction, job, list(stored))
+        unplanned = waiting.ask(transaction, job, (*missing.dataids, *unready.dataids))
+        locked = claims.ask(transaction, job, held.dataids)
+    obstacles = [_refusal(asked, stored[asked.verdict.dataid]) for asked in refused]
+    obstacles += [first_obstacle(asked) for asked in unplanned]
+    # A held chunk is explained by its last no, which says who holds it.
+    obstacles += [
+        ChunkObstacle(dataid=verdict.dataid, code=CODES[no.question], reason=no.reason)
+        for verdict in locked
+        for no in refusals(verdict)[-1:]
+    ]
     return WhyJob(
         jobid=job,
         room=room(ledger, job),
         runnable=counts.runnable,
-        waiting=counts.blocked + unready.total + held.total,
-        asked=len(waiting_verdicts) + len(held_verdicts),
-        obstacles=tuple(_obstacles(refusals)),
+        missing=missing.total,
+        waiting=counts.blocked + missing.total + unready.total + held.total,
+        asked=len(obstacles),
+        obstacles=(*(_of_job(job, fault) for fault in faults), *_grouped(obstacles)),
         failures=tuple(group_by_cause(select_failed(ledger, jobid=job))),
     )
 
 
-def _refused(verdict: Verdict) -> list[Answer]:
-    return [answer for answer in verdict.answers if not answer.yes]
+def _refusal(asked: Asked, stored: Verdict) -> ChunkObstacle:
+    """What the ledger says now. It cannot see files: what was found about them is stored."""
+    if asked.verdict.go and not stored.go:
+        return first_obstacle(replace(asked, verdict=stored))
+    if asked.verdict.go:
+        return first_obstacle(replace(asked, is_evaluated=False))
+    return first_obstacle(asked)
 
 
-def _obstacles(refusals: Sequence[tuple[Verdict, Answer]]) -> list[Obstacle]:
-    groups: dict[tuple[str, str], list[tuple[Verdict, str]]] = {}
-    for verdict, answer in refusals:
-        cause = normalised(answer.reason, {"{dataid}": verdict.dataid})
-        groups.setdefault((CODES[answer.question], cause), []).append((verdict, answer.reason))
+def _of_job(jobid: JobId, fault: Fault) -> Obstacle:
+    code, reason = _fault(jobid, fault)
+    return Obstacle(code=code, cause=reason, count=fault.count, example=fault.dataid, reason=reason)
+
+
+def _fault(jobid: JobId, fault: Fault) -> tuple[str, str]:
+    """Its code, and what is wrong and what to do."""
+    name = fault.datasetid
+    match fault.kind:
+        case "ITEM":
+            return Code.WRONG_DATA, (
+                f"job {jobid} has an item {fault.itemtype!r} of DataSet {name}, which is neither IN nor OUT and does "
+                f"nothing; correct its itemtype in the table dataflow.job"
+            )
+        case "UNREGISTERED":
+            return Code.WRONG_DATA, f"DataSet {name} ({fault.itemtype} of job {jobid}) is not registered; register it"
+        case "NO_OUTPUT":
+            return Code.WRONG_DATA, f"job {jobid} has no OUT DataSet; register one"
+        case "NO_DAY":
+            return Code.DATA_NOT_READY, f"today/{fault.dataid} has not begun in the ledger; run: odf heal"
+        case "UNSETTLED":
+            problem = f": {fault.problem}" if fault.problem else ""
+            return (
+                NOT_EVALUATED,
+                f"after a change of job {jobid}, chunks are still to be evaluated{problem}; run: odf heal",
+            )
+        case "LEFT_OVER":
+            rows = counted(fault.count, "IN row")
+            return Code.LOCKED, (
+                f"no running chunk holds {rows} of job {jobid}, such as that of {name}/{fault.dataid}; until they "
+                f"go, its chunks are locked: run: odf heal --rebuild, or resubmit the outputs"
+            )
+
+
+def _grouped(chunk_obstacles: Sequence[ChunkObstacle]) -> list[Obstacle]:
+    groups: dict[tuple[str, str], list[ChunkObstacle]] = {}
+    for chunk in chunk_obstacles:
+        if chunk.code is not None:
+            cause = normalised(chunk.reason, {"{dataid}": chunk.dataid})
+            groups.setdefault((chunk.code, cause), []).append(chunk)
     obstacles = [
-        Obstacle(code=code, cause=cause, count=len(members), example=members[0][0].dataid, reason=members[0][1])
-        for (code, cause), members in groups.items()
+        Obstacle(code=code, cause=cause, count=len(chunks), example=chunks[0].dataid, reason=chunks[0].reason)
+        for (code, cause), chunks in groups.items()
     ]
     return sorted(obstacles, key=lambda obstacle: (-obstacle.count, obstacle.code, obstacle.cause))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from ..model.ids import ClaimId, DataId, DatasetId, JobId, RunId
+from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, RunId
+from . import rows
 from .database import Transaction
 
 
@@ -14,11 +15,27 @@ from .database import Transaction
 class DatasetCounts:
     datasetid: DatasetId
     #: The producing Job; None for an external DataSet.
-    jobid: JobId | None
+    jobid: JobId | None = None
+    is_registered: bool = False
     #: Chunks by status, including words that only a foreign client knows.
-    counts: Mapping[str, int]
+    counts: Mapping[str, int] = field(default_factory=dict)
     #: Last change of the chunk that has been PENDING or RESUBMIT the longest.
-    oldest_waiting: datetime | None
+    oldest_waiting: datetime | None = None
+    #: One of those chunks.
+    first_waiting: DataId | None = None
+    #: Chunks that are expected and do not exist: past partitions, or without declared partitions what planned chunks of
+    #: consumers need.
+    missing: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NeededChunks:
+    """Chunks that consumers need and that do not exist."""
+
+    datasetid: DatasetId
+    missing: int
+    #: One of them.
+    dataid: DataId
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +82,25 @@ def allow_table_scans(transaction: Transaction) -> None:
 
 def dataset_counts(transaction: Transaction) -> list[DatasetCounts]:
     return [DatasetCounts(**row) for row in transaction.rows("dataset_counts")]
+
+
+def needed_chunks(transaction: Transaction) -> list[NeededChunks]:
+    """Of DataSets without declared partitions."""
+    return [NeededChunks(**row) for row in transaction.rows("needed_chunks")]
+
+
+def newest_missing(transaction: Transaction, datasetids: Sequence[DatasetId], count: int) -> list[ChunkKey]:
+    """Past partitions without a chunk."""
+    found = transaction.rows("newest_missing", datasetids=list(datasetids), count=count) if datasetids else []
+    return [rows.key(row) for row in found]
+
+
+def first_unready(transaction: Transaction, waiting: Mapping[DatasetId, DataId]) -> list[ChunkKey]:
+    """The first chunk that waits and cannot run. `waiting`: the first of each DataSet that waits."""
+    found = (
+        transaction.rows("first_unready", datasetids=list(waiting), dataids=list(waiting.values())) if waiting else []
+    )
+    return [rows.key(row) for row in found]
 
 
 def runnable_counts(transaction: Transaction) -> dict[JobId, RunnableCounts]:

@@ -49,7 +49,10 @@ def run(month: Flow) -> Odf:
 
 def test_status_counts_chunks_and_shows_running_ones(run: Odf) -> None:
     printed = run.text("status")
-    lines = {line.split()[0]: line.split() for line in printed.splitlines() if line}
+    lines: dict[str, list[str]] = {}
+    for line in printed.splitlines():
+        if line:
+            lines.setdefault(line.split()[0], line.split())
     assert lines["flights"][:5] == ["flights", "20", "9", "1", "66"]
     assert lines["delays"][:6] == ["delays", "8", "1", "16", "5", "26"]
     assert lines["empty"] == ["empty"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from datetime import timedelta
 from typing import Any, get_args, get_type_hints
 
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
@@ -19,7 +20,7 @@ from opendataflow_dagster.ledger.schema_files import texts
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.ids import DatasetId, JobId, natural_key
 from opendataflow_dagster.model.job import Job, Policy
-from opendataflow_dagster.model.partitions import Partitions
+from opendataflow_dagster.model.partitions import SOME_TIME, Partitions, RangePartitions, TimePartitions, keys_until
 from opendataflow_dagster.model.problems import SENTENCES, Question
 from opendataflow_dagster.model.status import FREE, TRANSITIONS, Locktype, Status
 from opendataflow_dagster.model.verdict import CODES, Code
@@ -28,7 +29,7 @@ from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import abandon
 from tests.databases import temporary_database
 from tests.factories import Flow
-from tests.partitions import near_dataids, range_partitions, static_partitions, time_partitions
+from tests.partitions import near_dataids, range_partitions, shifted, static_partitions, time_partitions
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +248,30 @@ def test_both_make_the_same_sort_key(psql: psycopg.Connection, key: str) -> None
 
 
 # ---- partitions
+
+
+@given(data=st.data(), hours=st.integers(-50, 2500))
+@settings(max_examples=300, deadline=None)
+def test_both_expect_the_same_partitions_by_a_time(psql: psycopg.Connection, data: st.DataObject, hours: int) -> None:
+    partitions: Partitions = data.draw(time_partitions() | range_partitions() | static_partitions())
+    now = SOME_TIME
+    if isinstance(partitions, TimePartitions):
+        now = shifted(partitions.time_of(partitions.first), hours) + timedelta(
+            minutes=data.draw(st.sampled_from([0, 30]))
+        )
+    elif isinstance(partitions, RangePartitions):
+        assume((partitions.last - partitions.first) // partitions.step < 1000)
+    expected = list(reversed(keys_until(partitions, now)))
+    found = psql.execute(
+        "select dataid from dataflow.past_partitions(%s, %s::timestamp)", (Jsonb(partitions.to_json()), now)
+    ).fetchall()
+    assert [dataid for (dataid,) in found] == expected
+    first, newest, count = psql.execute(
+        "select first, newest, expected from dataflow.past(%s, %s::timestamp)", (Jsonb(partitions.to_json()), now)
+    ).fetchall()[0]
+    assert count == len(expected)
+    if isinstance(partitions, TimePartitions) and expected:
+        assert (first, newest) == (expected[-1], expected[0])
 
 
 @given(data=st.data())

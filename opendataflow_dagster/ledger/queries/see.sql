@@ -3,16 +3,176 @@
 select set_config('enable_seqscan', 'on', true)
 
 -- name: dataset_counts
--- All DataSets, registered or not, with their chunks by status. One pass over the OUT rows.
-select coalesce(d.datasetid, c.datasetid) as datasetid, p.jobid, coalesce(c.counts, '{}') as counts, c.oldest_waiting
+-- All DataSets, registered or not, with their chunks by status, and how many of their past partitions have no chunk. One pass
+-- over the OUT rows.
+with chunk as materialized (
+    select s.datasetid, coalesce(s.status, 'NULL') as status, count(*) as chunks,
+           min(s.modified) filter (where s.status in ('PENDING', 'RESUBMIT')) as oldest_waiting,
+           min(s.dataid) filter (where s.status in ('PENDING', 'RESUBMIT')) as first_waiting,
+           min(s.jobid) as low_jobid, max(s.jobid) as high_jobid,
+           -- Past partitions, as far as that is cheap to say of a million.
+           count(*) filter (where case p.kind
+                 when 'daily' then s.dataid >= p.first and s.dataid <= p.newest and length(s.dataid) = 10
+                 when 'hourly' then s.dataid >= p.first and s.dataid <= p.newest and length(s.dataid) = 16
+                 when 'monthly' then s.dataid >= p.first and s.dataid <= p.newest and length(s.dataid) = 10 and right(s.dataid, 2) = '01'
+                 when 'range' then case when translate(s.dataid, '0123456789', '') = '-' and strpos(s.dataid, '-') between 2 and 19
+                                             and length(s.dataid) - strpos(s.dataid, '-') between 1 and 18
+                                        then mod(split_part(s.dataid, '-', 1)::bigint - p.low, p.size) = 0
+                                             and s.dataid = split_part(s.dataid, '-', 1)::bigint || '-' || least(split_part(s.dataid, '-', 1)::bigint + p.size - 1, p.high)
+                                             and split_part(s.dataid, '-', 1)::bigint between p.low and p.high end end) as past
+      from dataflow.datastatus s
+      left join (select d.datasetid, p.* from dataflow.dataset d cross join lateral dataflow.past(d.partitions, now() at time zone d.timezone) p) p
+        on p.datasetid = s.datasetid
+     where s.locktype = 'OUT' group by 1, 2
+), counted as (
+    select c.datasetid, jsonb_object_agg(c.status, c.chunks) as counts, min(c.oldest_waiting) as oldest_waiting, min(c.first_waiting) as first_waiting,
+           sum(c.past)::bigint as past, min(c.low_jobid) <> max(c.high_jobid) as is_shared
+      from chunk c group by 1
+)
+select coalesce(d.datasetid, c.datasetid) as datasetid, j.jobid, d.datasetid is not null as is_registered, coalesce(c.counts, '{}') as counts,
+       c.oldest_waiting, c.first_waiting,
+       case when p.kind is null then 0
+            -- One by one: weeks and listed keys, which are few, and chunks that several producers have a row of.
+            when p.kind in ('weekly', 'static') or c.is_shared
+            then (select count(*) from dataflow.past_partitions(d.partitions, now() at time zone d.timezone) x
+                   where not exists (select from dataflow.datastatus s
+                                      where s.datasetid = d.datasetid and s.dataid = x.dataid and s.locktype = 'OUT'))
+            else greatest(p.expected - coalesce(c.past, 0), 0) end as missing
   from dataflow.dataset d
-  full join (select g.datasetid, jsonb_object_agg(g.status, g.chunks) as counts, min(g.oldest_waiting) as oldest_waiting
-               from (select s.datasetid, coalesce(s.status, 'NULL') as status, count(*) as chunks,
-                            min(s.modified) filter (where s.status in ('PENDING', 'RESUBMIT')) as oldest_waiting
-                       from dataflow.datastatus s where s.locktype = 'OUT' group by 1, 2) g
-              group by g.datasetid) c on c.datasetid = d.datasetid
-  left join dataflow.job p on p.datasetid = coalesce(d.datasetid, c.datasetid) and p.itemtype = 'OUT'
+  full join counted c on c.datasetid = d.datasetid
+  left join lateral dataflow.past(d.partitions, now() at time zone d.timezone) p on true
+  left join dataflow.job j on j.datasetid = coalesce(d.datasetid, c.datasetid) and j.itemtype = 'OUT'
  order by 1
+
+-- name: needed_chunks
+-- Of DataSets without declared partitions: chunks that do not exist and that a planned chunk of a consumer needs, with an
+-- example. The days of `today` come by themselves.
+with reader as materialized (
+    select j.jobid, j.datasetid, j.mapping
+      from dataflow.job j
+      left join dataflow.dataset d on d.datasetid = j.datasetid
+     where j.itemtype = 'IN' and j.mapping in ('equal', 'listed') and d.partitions is null and j.datasetid <> 'today'
+), needed as (
+    select i.datasetid, i.input_dataid as dataid
+      from reader r
+      join dataflow.chunk_input i on i.jobid = r.jobid and i.datasetid = r.datasetid and i.input_dataid <> ''
+     where r.mapping = 'listed'
+    union
+    select r.datasetid, s.dataid
+      from reader r
+      join dataflow.job o on o.jobid = r.jobid and o.itemtype = 'OUT'
+      join dataflow.datastatus s on s.datasetid = o.datasetid and s.locktype = 'OUT' and coalesce(s.status, '') not in ('READY', 'SKIPPED')
+     where r.mapping = 'equal'
+)
+select n.datasetid, count(*) as missing, min(n.dataid) as dataid
+  from needed n
+ where not exists (select from dataflow.datastatus s where s.datasetid = n.datasetid and s.dataid = n.dataid and s.locktype = 'OUT')
+ group by n.datasetid
+ order by n.datasetid
+
+-- name: newest_missing
+-- Of each DataSet with declared partitions, the newest past ones that have no chunk.
+select d.datasetid, x.dataid
+  from dataflow.dataset d
+ cross join lateral (select p.dataid from dataflow.past_partitions(d.partitions, now() at time zone d.timezone) p
+                      where not exists (select from dataflow.datastatus s
+                                         where s.datasetid = d.datasetid and s.dataid = p.dataid and s.locktype = 'OUT')
+                      limit %(count)s) x
+ where d.datasetid = any (%(datasetids)s)
+
+-- name: first_unready
+-- Of each DataSet, the first waiting chunk that cannot run. The search begins at the first that waits.
+select c.datasetid, x.dataid
+  from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as c(datasetid, first)
+ cross join lateral (select s.dataid from dataflow.datastatus s
+                      where s.datasetid = c.datasetid and s.locktype = 'OUT' and s.dataid >= c.first and s.status in ('PENDING', 'RESUBMIT')
+                        and not exists (select from dataflow.job j
+                                          join dataflow.runnable r on r.jobid = j.jobid and r.dataid = s.dataid and r.blocked is null
+                                         where j.datasetid = s.datasetid and j.itemtype = 'OUT')
+                      order by s.dataid limit 1) x
+
+-- name: ask_each
+-- The answers of the ledger for chunks of several Jobs, and whether each is asked for. A Job that reads all chunks of a DataSet
+-- is left out: its question is as dear as those are many.
+select c.jobid, a.dataid, a.problems, a.inputs, a.is_runnable,
+       exists (select from dataflow.runnable r where r.jobid = c.jobid and r.dataid = c.dataid) as is_evaluated
+  from unnest(%(jobids)s::text[], %(dataids)s::text[]) as c(jobid, dataid)
+ cross join lateral dataflow.ask(c.jobid, array[c.dataid]) a
+ where not exists (select from dataflow.job j where j.jobid = c.jobid and j.itemtype = 'IN' and j.mapping = 'all')
+
+-- name: ask_whether_asked_for
+-- The same, for chunks of one Job.
+select a.dataid, a.problems, a.inputs, a.is_runnable,
+       exists (select from dataflow.runnable r where r.jobid = %(jobid)s and r.dataid = a.dataid) as is_evaluated
+  from dataflow.ask(%(jobid)s, %(dataids)s::text[]) a
+
+-- name: missing_chunks
+-- Chunks that are expected of a Job, have no row and are not in the runnable set: past partitions, or without declared partitions
+-- what planned chunks of consumers need. With their total number.
+with output as materialized (
+    select o.datasetid, d.partitions, now() at time zone d.timezone as now
+      from dataflow.job o left join dataflow.dataset d on d.datasetid = o.datasetid
+     where o.jobid = %(jobid)s and o.itemtype = 'OUT'
+), expected as (
+    select o.datasetid, p.dataid from output o cross join lateral dataflow.past_partitions(o.partitions, o.now) p
+    union
+    select o.datasetid, i.input_dataid
+      from output o
+      join dataflow.job r on r.datasetid = o.datasetid and r.itemtype = 'IN' and r.mapping = 'listed'
+      join dataflow.chunk_input i on i.jobid = r.jobid and i.datasetid = r.datasetid and i.input_dataid <> ''
+     where o.partitions is null
+    union
+    select o.datasetid, s.dataid
+      from output o
+      join dataflow.job r on r.datasetid = o.datasetid and r.itemtype = 'IN' and r.mapping = 'equal'
+      join dataflow.job c on c.jobid = r.jobid and c.itemtype = 'OUT'
+      join dataflow.datastatus s on s.datasetid = c.datasetid and s.locktype = 'OUT' and coalesce(s.status, '') not in ('READY', 'SKIPPED')
+     where o.partitions is null
+)
+select e.dataid, count(*) over () as total
+  from expected e
+ where not exists (select from dataflow.datastatus s where s.datasetid = e.datasetid and s.dataid = e.dataid and s.locktype = 'OUT')
+   and not exists (select from dataflow.runnable r where r.jobid = %(jobid)s and r.dataid = e.dataid)
+ group by e.dataid
+ order by e.dataid
+ limit %(count)s
+
+-- name: job_faults
+-- What is wrong with a Job, whatever its chunks are: an item that is neither IN nor OUT nor a variable, a DataSet that is not
+-- registered, no output, a day that did not begin, chunks to be evaluated again, and IN rows that no running chunk holds.
+select 'ITEM' as kind, j.itemtype, j.datasetid, null as dataid, 1 as count, null as problem
+  from dataflow.job j where j.jobid = %(jobid)s and j.datasetid is not null and j.itemtype not in ('IN', 'OUT')
+union all
+select 'UNREGISTERED', j.itemtype, j.datasetid, null, 1, null
+  from dataflow.job j
+ where j.jobid = %(jobid)s and j.itemtype in ('IN', 'OUT') and not exists (select from dataflow.dataset d where d.datasetid = j.datasetid)
+union all
+select 'NO_OUTPUT', 'OUT', null, null, 1, null
+ where not exists (select from dataflow.job j where j.jobid = %(jobid)s and j.itemtype = 'OUT')
+union all
+select 'NO_DAY', j.itemtype, j.datasetid, to_char(now() at time zone d.timezone, 'YYYY-MM-DD'), 1, null
+  from dataflow.job j
+  join dataflow.dataset d on d.datasetid = j.datasetid
+ where j.jobid = %(jobid)s and j.itemtype = 'IN' and j.datasetid = 'today'
+   and not exists (select from dataflow.datastatus s
+                    where s.datasetid = 'today' and s.locktype = 'OUT' and s.dataid = to_char(now() at time zone d.timezone, 'YYYY-MM-DD'))
+union all
+select 'UNSETTLED', '', null, min(u.dataid) filter (where u.dataid <> ''), count(*), min(u.problem)
+  from dataflow.unsettled u where u.jobid = %(jobid)s having count(*) > 0
+union all
+select 'LEFT_OVER', j.itemtype, j.datasetid, min(i.dataid), count(*), null
+  from dataflow.job j
+  join dataflow.datastatus i on i.datasetid = j.datasetid and i.jobid = j.jobid and i.locktype = 'IN'
+ where j.jobid = %(jobid)s and j.itemtype = 'IN'
+   and not exists (select from dataflow.job o
+                     join dataflow.datastatus s on s.datasetid = o.datasetid and s.locktype = 'OUT' and s.claim_id is not null and s.claim_id = i.claim_id
+                    where o.jobid = j.jobid and o.itemtype = 'OUT')
+   and (i.claim_id is not null
+        or not exists (select from dataflow.job o
+                         join dataflow.datastatus s on s.datasetid = o.datasetid and s.jobid = o.jobid and s.dataid = i.dataid
+                                                   and s.locktype = 'OUT' and s.status = 'RUNNING'
+                        where o.jobid = j.jobid and o.itemtype = 'OUT'))
+ group by j.itemtype, j.datasetid
 
 -- name: runnable_counts
 -- Chunks that can run now, and chunks that are refused, for each Job.
@@ -150,10 +310,10 @@ select e.* from dataflow.chunk_event e
 
 -- name: refused_chunks
 -- The refused chunks of a Job with their newest stored answers.
-select r.dataid, v.asked, v.claim_id, v.problems, v.inputs
+select r.dataid, v.asked, v.claim_id, coalesce(v.problems, '[]') as problems, coalesce(v.inputs, '[]') as inputs
   from dataflow.runnable r
- cross join lateral (select * from dataflow.verdict v
-                      where v.jobid = r.jobid and v.dataid = r.dataid order by v.verdict_id desc limit 1) v
+  left join lateral (select * from dataflow.verdict v
+                      where v.jobid = r.jobid and v.dataid = r.dataid order by v.verdict_id desc limit 1) v on true
  where r.jobid = %(jobid)s and r.blocked is not null
  order by r.sort_key, r.dataid
  limit %(count)s
