@@ -92,6 +92,12 @@ def remove_strays(transaction: Transaction) -> int:
     return len(transaction.rows("heal_strays"))
 
 
+def remove_left_over(transaction: Transaction) -> int:
+    """IN rows of foreign clients that died, beside chunks that are to run again; their number."""
+    removed: int = transaction.value("heal_left_over")
+    return removed
+
+
 def patrol(transaction: Transaction) -> int:
     """Look at the next rows of the ledger for chunks that are missing in the runnable set; how many it found."""
     found: int = transaction.value("patrol", count=PATROL)

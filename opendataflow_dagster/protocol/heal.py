@@ -38,7 +38,7 @@ class Healed:
     cascaded: tuple[ChunkKey, ...] = ()
     #: Blocked chunks that were evaluated again.
     asked_again: int = 0
-    #: IN rows of claims that are gone.
+    #: IN rows of claims that are gone, and of foreign clients whose chunk is to run again.
     strays: int = 0
     #: Chunks that were missing in the runnable set, and those that the rebuild removed from it. More than zero:
     #: triggers were disabled, or it is a bug; report it.
@@ -68,12 +68,13 @@ def heal(ledger: Ledger, *, rebuild: bool = False, asked_by: str = "") -> Healed
     retried = work.change("heal_retries", work.failures_to_retry(), actor="heal: retry policy")
     cascaded = work.change("heal_cascade", work.stale_chunks(), actor="heal: cascade policy")
     work.do("`today` cannot be opened", open_days)
+    strays = work.do("stray rows cannot be removed", healing.remove_left_over) or 0
     asked_again = work.do("refused chunks cannot be evaluated", healing.ask_again) or 0
     closed_runs = work.do("runs cannot be closed", healing.close_runs) or 0
     added = work.do("lost wake-ups cannot be looked for", healing.patrol) or 0
-    strays = removed = 0
+    removed = 0
     if rebuild:
-        strays = work.do("stray rows cannot be removed", healing.remove_strays) or 0
+        strays += work.do("stray rows cannot be removed", healing.remove_strays) or 0
         missing, removed = work.rebuild()
         added += missing
     return Healed(

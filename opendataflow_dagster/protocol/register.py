@@ -32,7 +32,8 @@ def register_in(transaction: Transaction, datasets: Sequence[Dataset], jobs: Seq
     known = registry.registered(transaction)
     inputs = {**known.inputs, **{job.jobid: {source.datasetid for source in job.inputs} for job in jobs}}
     outputs = {**known.outputs, **{job.jobid: set(job.outputs) for job in jobs}}
-    _refuse_unknown(jobs, known.datasets | {dataset.datasetid for dataset in datasets})
+    # A Job that reads `today` registers it, in the ledger.
+    _refuse_unknown(jobs, known.datasets | {dataset.datasetid for dataset in datasets} | {DatasetId("today")})
     refuse_two_producers(outputs)
     refuse_cycles(inputs, outputs)
     return registration.put(transaction, datasets, jobs)

@@ -125,6 +125,16 @@ def test_what_upstream_left_is_ready_running_and_locked_as_it_was(todays_url: st
     assert history == [("RUNNING",), ("RESUBMIT",), ("RUNNING",), ("READY",)]
 
 
+def test_a_resubmit_that_upstream_left_with_the_in_row_of_a_crash_runs_for_both(todays_url: str) -> None:
+    run(todays_url, "update datastatus set status = 'RESUBMIT' where datasetid = 'bobout' and dataid = '1.1'")
+    install(todays_url)
+    assert rows(todays_url, "select datasetid from datastatus where locktype = 'IN'") == []
+    with upstream_client(todays_url) as client:
+        assert client.next_chunk("loadbob") == "1.1"
+    with Ledger(todays_url) as ledger:
+        assert [claim.dataid for claim in claim_next(ledger, "loadbob")] == ["1.1"]
+
+
 def test_upstreams_own_client_goes_on_after_the_upgrade(upstream_url: str) -> None:
     install(upstream_url)
     with upstream_client(upstream_url) as client:

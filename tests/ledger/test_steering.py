@@ -35,12 +35,14 @@ from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold
 from opendataflow_dagster.protocol.job_run import delete_run
 from opendataflow_dagster.protocol.publish import publish
+from opendataflow_dagster.protocol.register import register
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.resubmit import resubmit
 from opendataflow_dagster.protocol.rollback import rollback
 from opendataflow_dagster.protocol.throttle import pause, resume, room, throttle
 from tests.effort import PATIENCE_SECONDS
 from tests.factories import Flow, job, key
+from tests.invariants import assert_invariants
 from tests.ledger.test_questions import date_in, external
 
 
@@ -339,6 +341,59 @@ def test_a_resubmitted_chunk_of_an_earlier_day_runs(flow: Flow) -> None:
         "update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s and datasetid = 'report'", yesterday
     )
     assert [claim.dataid for claim in claim_next(flow.ledger, "daily", 10)] == [yesterday]
+
+
+FORMER = date_in("UTC", -100)
+RESUBMITS_A_FORMER_DAY: dict[str, Callable[[Flow], object]] = {
+    "typed": lambda flow: flow.type("update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'report'"),
+    "inserted": lambda flow: flow.type(
+        "insert into dataflow.datastatus values ('other', 'also', %s, 'OUT', 'RESUBMIT', now())", FORMER
+    ),
+    "resubmit": lambda flow: resubmit(flow.ledger, [key(f"report/{FORMER}")], by="ada"),
+}
+
+
+@pytest.mark.parametrize("how", RESUBMITS_A_FORMER_DAY)
+def test_a_resubmitted_day_before_the_first_one_of_this_ledger_runs_and_no_other(flow: Flow, how: str) -> None:
+    flow.register(
+        "daily: today -> report",
+        "also: today -> other",
+        job("eager: today -> news", Policy(catch_up=True)),
+        today=external("today"),
+    )
+    flow.type("insert into dataflow.datastatus values ('report', 'daily', %s, 'OUT', 'FAILED', now())", FORMER)
+    RESUBMITS_A_FORMER_DAY[how](flow)
+    asked, others = ("also", "daily") if how == "inserted" else ("daily", "also")
+    assert [claim.dataid for claim in claim_many(flow.ledger, asked, [FORMER]).claims] == [FORMER]
+    heal(flow.ledger)
+    for jobid in (others, "eager"):
+        assert [claim.dataid for claim in claim_next(flow.ledger, jobid, 10)] == [date_in("UTC")], jobid
+    assert_invariants(flow.psql)
+
+
+def test_heal_opens_the_former_days_that_were_resubmitted_before_their_job_read_today(flow: Flow) -> None:
+    flow.type("insert into dataflow.datastatus values ('report', 'daily', %s, 'OUT', 'RESUBMIT', now())", FORMER)
+    flow.register("daily: today -> report", today=external("today"))
+    heal(flow.ledger)
+    assert [claim.dataid for claim in claim_next(flow.ledger, "daily", 10)] == [FORMER, date_in("UTC")]
+
+
+def test_a_job_that_reads_today_registers_it_in_the_time_zone_of_the_server(flow: Flow) -> None:
+    flow.type("insert into dataflow.dataset (datasetid) values ('news')")
+    flow.type(
+        "insert into dataflow.job (jobid, itemtype, datasetid) values ('pull', 'IN', 'today'), ('pull', 'OUT', 'news')"
+    )
+    zone = flow.psql.execute("select current_setting('timezone'), current_date::text").fetchone()
+    assert zone is not None
+    assert flow.psql.execute("select timezone from dataflow.dataset where datasetid = 'today'").fetchone() == zone[:1]
+    assert [claim.dataid for claim in claim_next(flow.ledger, "pull")] == [zone[1]]
+
+
+def test_an_import_of_a_job_that_reads_today_registers_it(flow: Flow) -> None:
+    register(flow.ledger, [flow.dataset("report")], [job("daily: today -> report")])
+    assert flow.psql.execute("select current_date::text").fetchall() == [
+        (claim.dataid,) for claim in claim_next(flow.ledger, "daily")
+    ]
 
 
 @pytest.mark.parametrize("catches_up", [True, False])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,8 +26,11 @@ from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.hold import hold
 from opendataflow_dagster.protocol.publish import StagedClaim, publish, publish_many
 from opendataflow_dagster.protocol.release import fail
+from opendataflow_dagster.protocol.request import request
+from opendataflow_dagster.protocol.resubmit import resubmit
+from opendataflow_dagster.protocol.rollback import rollback
 from tests.effort import PATIENCE_SECONDS
-from tests.factories import Flow, key
+from tests.factories import Flow, job, key
 
 
 @pytest.fixture
@@ -427,6 +430,60 @@ def test_after_an_upstream_crash_a_typed_resubmit_is_enough(upstream: Upstream, 
     assert_nothing_to_heal(flow)
 
 
+def left_by_a_crash(flow: Flow, upstream: Upstream) -> None:
+    """The OUT row is RESUBMIT already, and the IN row of the client that died is still there."""
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
+    upstream.run("insert into datastatus values ('tidy', 'clean', '1', 'OUT', 'RESUBMIT', now())")
+    upstream.run("insert into datastatus values ('raw', 'clean', '1', 'IN', 'RUNNING', now())")
+    assert refusal(flow, "clean", "1") is Code.LOCKED
+    assert upstream.next_chunk("clean") is None
+
+
+CLEARS: dict[str, Callable[[Flow], object]] = {
+    "RESUBMIT typed again": lambda flow: flow.type(
+        "update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'tidy' and dataid = '1'"
+    ),
+    "resubmit": lambda flow: resubmit(flow.ledger, [key("tidy/1")], by="ada"),
+    "a person's request": lambda flow: request(
+        flow.ledger, job("clean: raw -> tidy"), ["1"], by="ada", requested=datetime.now(UTC)
+    ),
+    "heal": lambda flow: heal(flow.ledger),
+}
+
+
+@pytest.mark.parametrize("clears", CLEARS)
+def test_an_in_row_that_a_crash_left_beside_a_resubmit_is_cleared(
+    upstream: Upstream, flow: Flow, clears: str
+) -> None:
+    left_by_a_crash(flow, upstream)
+    CLEARS[clears](flow)
+    assert flow.in_rows() == []
+    assert upstream.next_chunk("clean") == "1"
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean")] == ["1"]
+    assert_nothing_to_heal(flow)
+
+
+def test_an_inserted_resubmit_clears_the_in_rows_of_a_crash(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
+    upstream.run("insert into datastatus values ('raw', 'clean', '1', 'IN', 'RUNNING', now())")
+    upstream.run("insert into datastatus values ('tidy', 'clean', '1', 'OUT', 'RESUBMIT', now())")
+    assert flow.in_rows() == []
+    assert upstream.next_chunk("clean") == "1"
+
+
+def test_heal_leaves_the_in_rows_of_a_client_that_works_or_has_no_resubmit(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("clean", inputs="raw codes", outputs="tidy odd")
+    for dataid in ("1", "2", "3"):
+        upstream.run("insert into datastatus values ('raw', 'load', %s, 'OUT', 'READY', now())", dataid)
+        upstream.run("insert into datastatus values ('raw', 'clean', %s, 'IN', 'RUNNING', now())", dataid)
+    upstream.run("insert into datastatus values ('tidy', 'clean', '1', 'OUT', 'RUNNING', now())")
+    upstream.run("insert into datastatus values ('tidy', 'clean', '2', 'OUT', 'PENDING', now())")
+    heal(flow.ledger, rebuild=True)
+    assert flow.in_rows() == [("raw", "clean", dataid) for dataid in ("1", "2", "3")]
+
+
 def test_after_our_failure_a_typed_resubmit_lets_upstream_run_it(upstream: Upstream, flow: Flow) -> None:
     upstream.register("clean", inputs="raw", outputs="tidy")
     upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
@@ -446,6 +503,36 @@ def test_upstream_finishing_a_held_chunk_does_not_end_the_hold(upstream: Upstrea
         upstream.run("update datastatus set status='READY' where datasetid='raw' and dataid='1' and locktype='OUT'")
     assert "unhold" in (refused.value.diag.message_hint or "")
     assert claim_next(flow.ledger, "clean", 5) == []
+
+
+def test_a_resubmit_outlives_the_upstream_client_that_held_the_chunk(upstream: Upstream, flow: Flow) -> None:
+    upstream.register("clean", inputs="raw", outputs="tidy")
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'READY', now())")
+    assert upstream.claim_next("clean") == "1"
+    flow.type("update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'tidy'")
+    with pytest.raises(psycopg.Error, match="tidy/1 was resubmitted and has not run since") as refused:
+        upstream.end("clean", "1")
+    assert "claim it again" in (refused.value.diag.message_hint or "")
+    assert flow.status("tidy/1") == "RESUBMIT"
+    assert upstream.claim_next("clean") == "1"
+    upstream.end("clean", "1")
+    assert flow.status("tidy/1") == "READY"
+
+
+def test_a_resubmitted_chunk_of_an_external_dataset_is_made_ready_by_typing_it(upstream: Upstream, flow: Flow) -> None:
+    """No client claims it: nobody here produces it."""
+    upstream.run("insert into datastatus values ('raw', 'load', '1', 'OUT', 'RESUBMIT', now())")
+    upstream.end("load", "1")
+    assert flow.status("raw/1") == "READY"
+
+
+def test_a_resubmitted_chunk_can_be_rolled_back(flow: Flow) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["1"])
+    flow.produce("load", "1")
+    flow.type("update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'raw'")
+    assert rollback(flow.ledger, key("raw/1"), 1, by="ada") == 2
+    assert flow.status("raw/1") == "READY"
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,8 @@ begin
            coalesce(d.modified, now())
       from pg_temp.upstream_dataset d order by d.datasetid, d.modified desc nulls last;
 
-    -- Upstream's `today` needs no row, and has the day of the server; ours has a row that says whose day.
-    -- Of the default, because an installer sets its own.
-    insert into dataflow.dataset as d (datasetid, timezone)
-    select 'today', coalesce((select z.name from pg_timezone_names z where z.name = (select s.reset_val from pg_settings s where s.name = 'TimeZone')), 'UTC')
-     where exists (select from pg_temp.upstream_job j where j.itemtype = 'IN' and j.datasetid = 'today')
-        on conflict (datasetid) do update set timezone = excluded.timezone;
+    -- Upstream's `today` has the day of the server. Without a row of its own, it gets one from the first Job that reads it.
+    update dataflow.dataset set timezone = dataflow.server_timezone() where datasetid = 'today';
 
     insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status, modified)
     select s.datasetid, s.jobid, s.dataid, s.locktype, s.status, coalesce(s.modified, now()) from pg_temp.upstream_datastatus s;
@@ -64,6 +60,9 @@ begin
     select distinct on (j.jobid, j.itemtype, nullif(j.datasetid, ''))
            j.jobid, j.itemtype, nullif(j.datasetid, ''), j.itemvalue, coalesce(j.modified, now())
       from pg_temp.upstream_job j order by j.jobid, j.itemtype, nullif(j.datasetid, ''), j.modified desc nulls last;
+
+    -- Upstream's RESUBMIT leaves the IN rows of a crash; ours does not.
+    perform dataflow.remove_left_over();
 
     for keeper in select * from pg_temp.upstream_keeper loop
         execute format('alter table %s enable trigger %I', keeper.relation, keeper.name);

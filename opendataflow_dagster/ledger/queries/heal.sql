@@ -86,6 +86,10 @@ delete from dataflow.datastatus i
                       and exists (select from dataflow.claimed_inputs(j.jobid, o.dataid, o.claim_id) x where x.datasetid = i.datasetid and x.dataid = i.dataid))
 returning i.datasetid, i.dataid
 
+-- name: heal_left_over
+-- IN rows of foreign clients that died, beside chunks that are to run again.
+select dataflow.remove_left_over()
+
 -- name: heal_blocked
 -- Refused chunks are evaluated again: a file may be back, or a day may have begun.
 select coalesce(sum(cardinality(b.dataids)), 0)::int as asked
@@ -101,8 +105,8 @@ select dataflow.patrol(%(count)s)
 select dataflow.settle(%(jobid)s, %(count)s) as more
 
 -- name: unsettle_all
--- After an upgrade, every answer is an old one.
-select dataflow.unsettle(array(select j.jobid from dataflow.job j union select r.jobid from dataflow.runnable r))
+-- After an upgrade, every answer is an old one, and a Job may read a `today` that is not registered.
+select dataflow.register_today(), dataflow.unsettle(array(select j.jobid from dataflow.job j union select r.jobid from dataflow.runnable r))
 
 -- name: broken_chunks
 -- The chunks that cannot be evaluated.

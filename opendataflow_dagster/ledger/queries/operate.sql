@@ -57,7 +57,7 @@ select b.datasetid, b.dataid from below b
 update dataflow.datastatus s set status = 'RESUBMIT', reason = %(reason)s
   from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
  where s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT'
-   and s.status is distinct from 'RESUBMIT' and s.status is distinct from 'HOLD'
+   and s.status is distinct from 'HOLD' and (s.status is distinct from 'RESUBMIT' or dataflow.has_left_over(s.jobid, s.dataid))
    and not (s.status = 'READY' and s.modified > coalesce(%(requested)s::timestamptz, 'infinity'))
 returning s.datasetid, s.dataid
 

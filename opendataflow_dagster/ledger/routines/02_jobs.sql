@@ -150,7 +150,7 @@ create function dataflow.must_wait(p_turn text[], p_dataid text) returns boolean
                 or (dataflow.natural_key(p_turn[1]), p_turn[1] collate "C") < (dataflow.natural_key(p_dataid), p_dataid collate "C"));
 
 -- `today` is READY for the current date of its time zone. An earlier day runs for a Job that catches up, and for a
--- chunk that was resubmitted.
+-- chunk that was resubmitted. A day that was opened for a resubmitted chunk alone is nothing to catch up on.
 create function dataflow.is_its_day(p_jobid text, p_dataid text, p_day text) returns boolean
     language plpgsql stable
 as $$
@@ -160,6 +160,8 @@ begin
     return p_day = today
         or p_day < today
            and (exists (select from dataflow.job_policy p where p.jobid = p_jobid and p.catch_up)
+                and exists (select from dataflow.datastatus s
+                             where s.datasetid = 'today' and s.dataid = p_day and s.locktype = 'OUT' and s.jobid <> 'resubmitted')
                 or exists (select from dataflow.job j
                             cross join lateral (select from dataflow.datastatus s
                                                  where s.datasetid = j.datasetid and s.jobid = j.jobid and s.dataid = p_dataid

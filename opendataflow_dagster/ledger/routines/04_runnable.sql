@@ -240,11 +240,13 @@ begin
                coalesce(bool_or(t.itemtype = 'IN' and o.are_read), false) as have_grandchildren,
                coalesce(bool_or(o.lists), false) as have_lists,
                coalesce(bool_or(t.itemtype = 'OUT' and o.outputs > 1), false) as have_siblings,
+               coalesce(bool_or(t.itemtype = 'OUT' and o.reads_today), false) as follow_today,
                array_agg(distinct p.jobid) filter (where p.ordered) as ordered
           from dataflow.job t
          cross join lateral (select bool_or(i.mapping <> 'equal') as lists, count(*) filter (where i.itemtype = 'OUT') as outputs,
                                     bool_or(i.itemtype = 'OUT' and exists (select from dataflow.job r
-                                                                            where r.datasetid = i.datasetid and r.itemtype = 'IN')) as are_read
+                                                                            where r.datasetid = i.datasetid and r.itemtype = 'IN')) as are_read,
+                                    bool_or(i.itemtype = 'IN' and i.datasetid = 'today' and i.mapping = 'equal') as reads_today
                                from dataflow.job i where i.jobid = t.jobid and i.itemtype in ('IN', 'OUT') offset 0) o
           left join dataflow.job_policy p on p.jobid = t.jobid
          where t.datasetid = any (c.datasetids)) j;
@@ -257,6 +259,9 @@ begin
     end if;
     if not around.are <@ array['RUNNING', 'CLAIMED', 'PENDING'] then
         perform dataflow.release_in_rows(p_changes);
+    end if;
+    if around.follow_today and around.are && array['RESUBMIT'] then
+        perform dataflow.open_former_days(array(select c.dataid from unnest(p_changes) c where c.status = 'RESUBMIT'));
     end if;
     if around.ordered is not null then
         perform dataflow.lock_turns(around.ordered);
@@ -414,6 +419,27 @@ begin
 end
 $$;
 
+-- A resubmitted chunk runs on a day before `today` was first used, too. The day opens for it, whatever made it RESUBMIT.
+-- Of these dataids; null: of all.
+create function dataflow.open_former_days(p_dataids text[]) returns void
+    language plpgsql
+as $$
+begin
+    insert into dataflow.datastatus (datasetid, jobid, dataid, locktype, status)
+    select 'today', 'resubmitted', s.dataid, 'OUT', 'READY'
+      from (select to_char(now() at time zone d.timezone, 'YYYY-MM-DD') as today from dataflow.dataset d where d.datasetid = 'today') t
+      join dataflow.job j on j.datasetid = 'today' and j.itemtype = 'IN' and j.mapping = 'equal'
+     cross join lateral (select o.dataid from dataflow.datastatus o
+                          where o.jobid = j.jobid and o.locktype = 'OUT' and o.status = 'RESUBMIT'
+                            and (p_dataids is null or o.dataid = any (p_dataids)) offset 0) s
+     where s.dataid < t.today and dataflow.is_day(s.dataid)
+       and not exists (select from dataflow.datastatus o where o.datasetid = 'today' and o.dataid = s.dataid and o.locktype = 'OUT')
+     group by s.dataid
+     order by s.dataid
+        on conflict do nothing;
+end
+$$;
+
 -- `today` has a READY chunk for each day since it was first used, for Jobs that catch up; whether a day may still run is
 -- a question (is_its_day). Returns the number of new days.
 create function dataflow.open_days() returns bigint
@@ -426,10 +452,11 @@ begin
     select 'today', 'today', to_char(day, 'YYYY-MM-DD'), 'OUT', 'READY'
       from (select (now() at time zone d.timezone)::date as today from dataflow.dataset d where d.datasetid = 'today') t
      cross join generate_series(coalesce((select max(s.dataid)::date from dataflow.datastatus s
-                                           where s.datasetid = 'today' and s.locktype = 'OUT' and dataflow.is_day(s.dataid)
+                                           where s.datasetid = 'today' and s.locktype = 'OUT' and s.jobid <> 'resubmitted' and dataflow.is_day(s.dataid)
                                              and s.dataid <= to_char(t.today, 'YYYY-MM-DD')), t.today), t.today, interval '1 day') as day
         on conflict do nothing;
     get diagnostics days = row_count;
+    perform dataflow.open_former_days(null);
     if days > 0 then
         perform dataflow.evaluate(array_agg(r.jobid), array_agg(r.dataid))
            from dataflow.runnable r

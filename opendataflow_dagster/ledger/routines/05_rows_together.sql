@@ -25,14 +25,14 @@ begin
                   from unnest(p_changes) c
                  cross join lateral (select t.datasetid from dataflow.job t
                                       where t.jobid = c.jobid and t.itemtype = 'IN' and t.mapping = 'equal' offset 0) j
-                 where coalesce(c.status, '') not in ('RUNNING', 'CLAIMED', 'PENDING') and c.old_status is distinct from 'NEW'
+                 where coalesce(c.status, '') not in ('RUNNING', 'CLAIMED', 'PENDING') and (c.old_status is distinct from 'NEW' or c.status = 'RESUBMIT')
                 union all
                 select c.jobid, c.dataid, o.datasetid collate "C", o.dataid collate "C", false
                   from unnest(p_changes) c
                  cross join lateral (select * from dataflow.other_inputs_of(c.jobid, c.dataid)
                                      union all
                                      select * from dataflow.claimed_inputs(c.jobid, c.dataid, c.claim_id)) o
-                 where coalesce(c.status, '') not in ('RUNNING', 'CLAIMED', 'PENDING') and c.old_status is distinct from 'NEW'
+                 where coalesce(c.status, '') not in ('RUNNING', 'CLAIMED', 'PENDING') and (c.old_status is distinct from 'NEW' or c.status = 'RESUBMIT')
                    and exists (select from dataflow.job j where j.jobid = c.jobid and j.mapping <> 'equal')
                  order by 1, 3, 4) x
          cross join lateral (select s.ctid as place from dataflow.datastatus s
@@ -43,6 +43,46 @@ begin
          where ctid = any (array(select r.place from unnest(read) r
                                   where r.is_equal or not dataflow.is_shared(r.jobid, r.dataid, r.input_datasetid, r.input_dataid)));
     end if;
+end
+$$;
+
+-- Is there an IN row of this chunk without a claim? Beside an output that is RESUBMIT, a crash left it: a client that works
+-- has made the output RUNNING in the same transaction.
+create function dataflow.has_left_over(p_jobid text, p_dataid text) returns boolean
+    language plpgsql stable
+as $$
+begin
+    return exists (select from dataflow.job j
+                    cross join lateral (select from dataflow.datastatus i
+                                         where i.datasetid = j.datasetid and i.jobid = j.jobid and i.dataid = p_dataid
+                                           and i.locktype = 'IN' and i.claim_id is null offset 0) i
+                    where j.jobid = p_jobid and j.itemtype = 'IN' and j.mapping = 'equal');
+end
+$$;
+
+-- Removes those rows, where a RESUBMIT did not find them: the rows of an upstream installation that becomes ours, or an IN row
+-- that was typed later. Returns how many.
+create function dataflow.remove_left_over() returns bigint
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+    removed bigint;
+begin
+    delete from dataflow.datastatus
+     where ctid = any (array(
+        select i.ctid
+          from dataflow.datastatus i
+          join dataflow.job j on j.jobid = i.jobid and j.datasetid = i.datasetid and j.itemtype = 'IN' and j.mapping = 'equal'
+         where i.locktype = 'IN' and i.manifest_id is null and i.claim_id is null
+           and (select bool_or(o.status = 'RESUBMIT')
+                       and bool_and(coalesce(o.status, '') in ('PENDING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED'))
+                  from dataflow.job p
+                  join dataflow.datastatus o on o.datasetid = p.datasetid and o.jobid = p.jobid and o.dataid = i.dataid and o.locktype = 'OUT'
+                 where p.jobid = i.jobid and p.itemtype = 'OUT')
+           for update of i skip locked));
+    get diagnostics removed = row_count;
+    return removed;
 end
 $$;
 

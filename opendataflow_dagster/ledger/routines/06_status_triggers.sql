@@ -110,11 +110,15 @@ declare
     read_datasetids text[];
     read_dataids    text[];
     bad             text;
+    late            text;
+    -- A row is RESUBMIT now; null: there is no row.
+    is_resubmit     boolean;
 begin
     if tg_relid <> 'dataflow.datastatus'::regclass then
         raise exception 'after_update is a trigger of datastatus alone';
     end if;
-    if not exists (select from new_rows) then
+    select bool_or(n.locktype = 'OUT' and coalesce(n.status, '') = 'RESUBMIT') into is_resubmit from new_rows n;
+    if is_resubmit is null then
         return null;  -- an `insert ... on conflict do update` that only inserted
     end if;
     -- A renewed lease is no event. A changed key is one row that went and another that came.
@@ -150,7 +154,10 @@ begin
                     else n.locktype = 'OUT' and n.status <> o.status
                          and o.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'SKIPPED')
                          and n.status in ('PENDING', 'RUNNING', 'READY', 'FAILED', 'RESUBMIT', 'HOLD', 'SKIPPED')
-                         and not exists (select from dataflow.status_transition t where t.old_status = o.status and t.new_status = n.status) end as is_bad
+                         and not exists (select from dataflow.status_transition t where t.old_status = o.status and t.new_status = n.status) end as is_bad,
+               -- Made by a client that lost it to the RESUBMIT. An external chunk is not claimed before it is made.
+               o.status = 'RESUBMIT' and n.status = 'READY' and n.locktype = 'OUT' and n.manifest_id is null
+               and exists (select from dataflow.job j where j.datasetid = n.datasetid and j.itemtype = 'OUT') as is_late
           from new_rows n
           full join old_rows o on o.datasetid = n.datasetid and o.jobid = n.jobid and o.dataid = n.dataid
          where (n.status, n.locktype, n.manifest_id, n.claim_id, n.attempt, n.retries, n.run_id, n.reason, n.held_status) is distinct from
@@ -171,8 +178,13 @@ begin
            array(select c.dataid from changed c where c.was_in <> c.is_in),
            (select format('%s/%s cannot go from %s to %s', c.datasetid, c.dataid, c.old_status,
                           case c.status when c.old_status then 'another row' else coalesce(c.status, 'none') end) from changed c where c.is_bad
-             order by 1 limit 1)
-      into changes, is_another, read_datasetids, read_dataids, bad;
+             order by 1 limit 1),
+           (select min(c.datasetid || '/' || c.dataid) from changed c where c.is_late)
+      into changes, is_another, read_datasetids, read_dataids, bad, late;
+    if late is not null then
+        raise exception '% was resubmitted and has not run since, so it cannot become READY', late
+            using errcode = 'DF001', hint = 'claim it again (set RUNNING), then end it';
+    end if;
     if bad is not null then
         raise exception '%', bad using errcode = 'DF001', hint = 'set RESUBMIT to run it again, or unhold it if it is on hold';
     end if;
@@ -181,6 +193,14 @@ begin
     end if;
     if read_datasetids <> '{}' then
         perform dataflow.evaluate_around_reader(read_datasetids, read_dataids);
+    end if;
+    if is_resubmit then
+        -- RESUBMIT once more, which changes nothing: the IN row of a crash may have come after the first.
+        perform dataflow.release_in_rows(array_agg(row (n.datasetid, n.jobid, n.dataid, o.status, n.status, null, null, null)::dataflow.change))
+           from new_rows n
+           join old_rows o on o.datasetid = n.datasetid and o.jobid = n.jobid and o.dataid = n.dataid
+          where n.locktype = 'OUT' and o.locktype = 'OUT' and n.status = 'RESUBMIT' and o.status = 'RESUBMIT' and dataflow.has_left_over(n.jobid, n.dataid)
+         having count(*) > 0;
     end if;
     return null;
 end

@@ -17,6 +17,23 @@ create trigger lock_registry before insert or update or delete on dataflow.job
 create trigger lock_registry before insert or update or delete on dataflow.job_policy
     for each statement execute function dataflow.lock_registry();
 
+-- The default of the server, because a session sets its own. Postgres may know a zone that it does not list.
+create function dataflow.server_timezone() returns text
+    language sql stable
+    return coalesce((select z.name from pg_timezone_names z where z.name = (select s.reset_val from pg_settings s where s.name = 'TimeZone')), 'UTC');
+
+-- `today` belongs to nobody: a Job that reads it registers it.
+create function dataflow.register_today() returns void
+    language plpgsql
+as $$
+begin
+    if exists (select from dataflow.job j where j.datasetid = 'today' and j.itemtype = 'IN')
+       and not exists (select from dataflow.dataset d where d.datasetid = 'today') then
+        insert into dataflow.dataset (datasetid, timezone) values ('today', dataflow.server_timezone()) on conflict do nothing;
+    end if;
+end
+$$;
+
 -- Only IN and OUT items decide which chunks may run; most rows are variables.
 create function dataflow.after_job_change() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -51,6 +68,7 @@ begin
         raise exception 'DataSets are made from themselves: %', loop_of
             using errcode = 'DF002', hint = 'remove one IN or OUT item of the jobs in the cycle';
     end if;
+    perform dataflow.register_today();
     perform dataflow.unsettle(jobids);
     return null;
 end

@@ -64,7 +64,8 @@ begin
             with again as (
                 update dataflow.datastatus s set status = 'RESUBMIT', reason = p_reason, run_id = coalesce(p_run_id, s.run_id)
                  where s.datasetid = any (outputs) and s.dataid = any (p_dataids) and s.locktype = 'OUT'
-                   and (s.status = 'FAILED' or s.status = 'READY' and s.modified <= p_requested)
+                   and (s.status = 'FAILED' or s.status = 'READY' and s.modified <= p_requested
+                        or s.status = 'RESUBMIT' and dataflow.has_left_over(s.jobid, s.dataid))
                 returning s.dataid
             )
             select coalesce(array_agg(distinct a.dataid), '{}') into resubmitted from again a;
