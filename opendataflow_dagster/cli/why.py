@@ -109,12 +109,17 @@ def _print_causes(causes: Sequence[Cause]) -> None:
                 cause.jobs[0] if len(cause.jobs) == 1 else f"{len(cause.jobs):,}",
                 output.moment(cause.first, now=now),
                 f"{output.span(now - cause.last)} ago",
-                f"{cause.example}: {cause.reason}",
+                _example(cause),
             ]
             for cause in causes
         ],
         right=["chunks"],
     )
+
+
+def _example(cause: Cause) -> str:
+    """With its reason, if that says more than the cause."""
+    return str(cause.example) if cause.cause == " ".join(cause.reason.split()) else f"{cause.example}: {cause.reason}"
 
 
 def _explain_job(jobid: str, json_wanted: bool) -> None:
@@ -161,7 +166,9 @@ def _explain_chunk(jobid: str, dataid: str, stored: bool, json_wanted: bool) -> 
         explained = insight(ledger, jobid, dataid, stored=stored)
     verdict = explained.verdict
     if json_wanted:
-        output.print_json({"go": verdict.go, "code": verdict.code, **output.jsonable(explained)})
+        output.print_json(
+            {"go": verdict.go, "code": verdict.code, "finished": explained.is_finished, **output.jsonable(explained)}
+        )
     else:
         output.heading(_verdict_line(explained))
         print_answers(verdict)
@@ -189,5 +196,7 @@ def _verdict_line(explained: WhyChunk) -> str:
     chunk = f"{explained.verdict.jobid}/{explained.verdict.dataid}"
     if explained.verdict.go:
         return f"{chunk} can run"
+    if explained.is_finished:
+        return f"{chunk} is finished, since {output.moment(max(made.modified for made in explained.outputs))}"
     since = f", since {output.moment(explained.since)}" if explained.since else ""
     return f"{chunk} cannot run: {explained.verdict.code}{since}"

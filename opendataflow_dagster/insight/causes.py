@@ -7,7 +7,7 @@ the cause stay (exit codes, errno, HTTP and vendor codes), and so do numbers in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,9 +63,13 @@ _VARYING: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
+_NO_REASON = "no reason was given"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cause:
-    #: The common reason, with placeholders: N for a number, * for a path below a mount, {dataid}, {time} and so on.
+    #: The reason, if all have the same. Otherwise what is common, with placeholders: N for a number, * for a path below
+    #: a mount, {dataid}, {time} and so on.
     cause: str
     count: int
     jobs: tuple[JobId, ...]
@@ -88,8 +92,22 @@ def group_by_cause(failed: Iterable[Chunk]) -> list[Cause]:
 
 
 def cause_of(chunk: Chunk) -> str:
-    names = {"{dataid}": chunk.dataid, "{dataset}": chunk.datasetid, "{job}": chunk.jobid}
-    return normalised(chunk.reason or "", names) or "no reason was given"
+    return normalised(chunk.reason or "", _names(chunk)) or _NO_REASON
+
+
+def _names(chunk: Chunk) -> dict[str, str]:
+    return {"{dataid}": chunk.dataid, "{dataset}": chunk.datasetid, "{job}": chunk.jobid}
+
+
+def _common(text: str, chunks: Sequence[Chunk]) -> str:
+    """The reason itself, if all have the same; otherwise a placeholder only for what varies."""
+    reasons = {" ".join((chunk.reason or _NO_REASON).split()) for chunk in chunks}
+    if len(reasons) == 1:
+        return reasons.pop()
+    for placeholder, name in _names(chunks[0]).items():
+        if all(_names(chunk)[placeholder] == name for chunk in chunks):
+            text = text.replace(placeholder, name)
+    return text
 
 
 def normalised(reason: str, names: Mapping[str, str]) -> str:
@@ -117,7 +135,7 @@ def _as_word(name: str) -> re.Pattern[str]:
 def _cause(text: str, chunks: list[Chunk]) -> Cause:
     latest = max(chunks, key=lambda chunk: chunk.modified)
     return Cause(
-        cause=text,
+        cause=_common(text, chunks),
         count=len(chunks),
         jobs=tuple(sorted({chunk.jobid for chunk in chunks})),
         datasets=tuple(sorted({chunk.datasetid for chunk in chunks})),

@@ -14,6 +14,7 @@ from ..ledger.registry import Room as Room
 from ..ledger.waiting import Asked, Fault
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, DataId, JobId, data_id, job_id
+from ..model.status import Status
 from ..model.text import counted
 from ..model.verdict import CODES, Code, Verdict
 from ..protocol.gate import look_at_files, pinned_manifests, pins, require_job
@@ -35,6 +36,11 @@ class WhyChunk:
     room: Room
     #: Five yes, and yet it does not run: nobody has asked for it, or the ledger has not looked at it.
     obstacle: ChunkObstacle | None
+
+    @property
+    def is_finished(self) -> bool:
+        """It has run, or was skipped: that is why it does not run."""
+        return bool(self.outputs) and all(chunk.status in (Status.READY, Status.SKIPPED) for chunk in self.outputs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

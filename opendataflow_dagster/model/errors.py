@@ -26,6 +26,7 @@ A message names the object, says what is wrong with it, and ends with the next s
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, ClassVar
 
 from .text import listing
@@ -77,9 +78,11 @@ class ClaimLost(OpenDataFlowError):
 
     def __init__(self, lost: list[Claim], verb: str) -> None:
         names = listing([f"{claim.jobid}/{claim.dataid} (claim {claim.claim_id})" for claim in lost], 5)
+        chunk = [name for claim in lost[:1] for name in (claim.outputs[0], claim.dataid)]
         super().__init__(
-            f"cannot {verb} {names}: the claim is no longer held (its lease expired, or the chunk was "
-            f"resubmitted or claimed by another run). Discard the result; the chunk runs again automatically."
+            f"cannot {verb} {names}: the claim is no longer held (its lease expired, or the chunk was resubmitted, "
+            f"cancelled, put on hold, or taken by another client). Discard the result; see what became of the chunk "
+            f"with: {shlex.join(['odf', 'chunk', 'show', *chunk])}"
         )
         self.lost = lost
 

@@ -31,6 +31,13 @@ _YES: Final = {
     Question.VALID: "every input has passed its checks, or its DataSet trusts its producer",
     Question.SAFE: "nobody writes the inputs, and nobody holds the output",
 }
+_YES_WITHOUT_INPUTS: Final = {
+    Question.READY: "it reads no input",
+    Question.RIGHT: "the chunk is registered and expected",
+    Question.PLACED: "it reads no input",
+    Question.VALID: "it reads no input",
+    Question.SAFE: "nobody holds the output",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,8 +89,10 @@ class Verdict:
 
     @property
     def answers(self) -> tuple[Answer, ...]:
+        is_unlisted = any(problem.name == "UNLISTED" for problem in self.problems)
+        yes = _YES if self.inputs or is_unlisted else _YES_WITHOUT_INPUTS
         return tuple(
-            Answer(question=question, yes=not (nos := self._nos(question)), reason="; ".join(nos) or _YES[question])
+            Answer(question=question, yes=not (nos := self._nos(question)), reason="; ".join(nos) or yes[question])
             for question in Question
         )
 

@@ -15,6 +15,8 @@ from opendataflow_dagster.cli.main import odf
 from opendataflow_dagster.insight.causes import cause_of
 from opendataflow_dagster.ledger.chunks import Chunk
 from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.protocol.claim import claim
+from opendataflow_dagster.protocol.release import fail
 from tests.factories import Flow
 from tests.invariants import Kept
 from tests.operator import DAYS, Odf, after_an_outage
@@ -246,6 +248,47 @@ def test_why_failed_lists_each_cause_once(run: Odf) -> None:
     assert result["causes"][0]["example"] == {"datasetid": "delays", "dataid": "2024-01-12"}
     assert run.json("why", "load", "--failed", exit_code=1)["failed"] == 1
     assert run.text("why", "--failed", "--until", "1h") == "No failures.\n"
+
+
+def test_why_failed_says_the_reason_of_a_cause_once_and_names_what_its_chunks_share(flow: Flow) -> None:
+    load, look = flow.register("load: -> raw", "look: -> codes")
+    flow.plan(load, ["1", "2"])
+    flow.plan(look, ["1"])
+    for dataid in ("1", "2"):
+        fail(flow.ledger, claim(flow.ledger, "load", dataid), f"the function of DataSet raw has no rows for {dataid}")
+    fail(flow.ledger, claim(flow.ledger, "look", "1"), "codes of DataSet codes: 7 are unknown")
+    printed = Odf(url=flow.url).text("why", "--failed", exit_code=1)
+    assert printed.count("7 are unknown") == 1
+    assert "the function of DataSet raw has no rows for {dataid}" in printed
+    assert "the function of DataSet raw has no rows for 2" in printed, "an example of what varies"
+    assert "{dataset}" not in printed
+    assert [cause["cause"] for cause in Odf(url=flow.url).json("why", "--failed", exit_code=1)["causes"]] == [
+        "the function of DataSet raw has no rows for {dataid}",
+        "codes of DataSet codes: 7 are unknown",
+    ]
+
+
+def test_why_of_a_finished_chunk_says_so_and_how_to_run_it_again(flow: Flow) -> None:
+    load, _ = flow.register("load: -> raw", "clean: raw -> tidy")
+    flow.plan(load, ["1"])
+    flow.produce("load", "1")
+    flow.produce("clean", "1")
+    printed = Odf(url=flow.url).text("why", "clean", "1", exit_code=1)
+    assert printed.startswith("clean/1 is finished, since ")
+    assert "cannot run" not in printed
+    assert "tidy/1 is READY" in printed
+    assert "resubmit it to run it again" in printed
+    result = Odf(url=flow.url).json("why", "clean", "1", exit_code=1)
+    assert (result["go"], result["code"], result["finished"]) == (False, "LOCKED", True)
+
+
+def test_why_of_a_chunk_without_inputs_speaks_of_no_input(flow: Flow) -> None:
+    (load,) = flow.register("load: -> raw")
+    flow.plan(load, ["1"])
+    printed = Odf(url=flow.url).text("why", "load", "1")
+    assert "it reads no input" in printed
+    assert "every input" not in printed
+    assert "nobody holds the output" in printed
 
 
 def test_why_of_a_missing_or_unknown_job_is_an_error(run: Odf) -> None:

@@ -26,8 +26,8 @@ READING = """
 #: What an operator does beyond typing a status. With the rights of the owner, and arguments of plain types.
 OPERATING = """
     announce begin_run claim delete_empty_run drop_versions end_forgotten_runs end_run evaluate evaluate_again force
-    idle_writers open_days patrol plan publish rebuild_turns record record_heartbeat refuse_to_wait remove_left_over renew request
-    rollback script_items settle versions_dropped
+    idle_writers open_days patrol plan publish rebuild_turns record record_heartbeat refuse_to_wait renew request
+    remove_left_over rollback script_items settle versions_dropped
 """
 ADMINISTERING = "hold_registry stored_passwords"
 #: Of constraints, which run as the user who writes.
@@ -37,8 +37,9 @@ INTERNAL = """
     adopt_rows after_control_change after_dataset_change after_delete after_insert after_job_change after_listing
     after_policy_change after_update align_outputs await_evaluations dependents_of evaluate_around_reader
     evaluate_differing follow guard_row keep_modified keep_turns
-    lock_planned_inputs lock_readers lock_registry lock_turns open_former_days pass_turns record_definition refuse refuse_change
-    refuse_stale refuse_swept refuse_truncate register_today release_in_rows unsettle
+    lock_planned_inputs lock_readers lock_registry lock_turns pass_turns record_definition refuse refuse_change
+    refuse_stale refuse_swept refuse_truncate release_in_rows unsettle
+    open_former_days register_today
 """
 EXECUTE = {
     **{name: set(EVERY_ROLE) for name in READING.split()},

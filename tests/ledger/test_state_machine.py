@@ -590,7 +590,7 @@ class Walk(RuleBasedStateMachine):
             self.model.set(dict.fromkeys(rows, word))
             assert self._type(typed, word, datasetid, dataid) == len(rows)
         else:
-            with pytest.raises(psycopg.Error, match="cannot go from|has not run since"):
+            with pytest.raises(psycopg.Error, match=r"cannot go from|has not run since"):
                 self._type(typed, word, datasetid, dataid)
 
     @rule(choice=chunks)

@@ -453,9 +453,7 @@ CLEARS: dict[str, Callable[[Flow], object]] = {
 
 
 @pytest.mark.parametrize("clears", CLEARS)
-def test_an_in_row_that_a_crash_left_beside_a_resubmit_is_cleared(
-    upstream: Upstream, flow: Flow, clears: str
-) -> None:
+def test_an_in_row_that_a_crash_left_beside_a_resubmit_is_cleared(upstream: Upstream, flow: Flow, clears: str) -> None:
     left_by_a_crash(flow, upstream)
     CLEARS[clears](flow)
     assert flow.in_rows() == []
@@ -586,8 +584,10 @@ def test_upstream_taking_over_our_running_chunk_by_sql_revokes_our_claim(upstrea
     flow.plan(load, ["1"])
     taken = claim(flow.ledger, "load", "1")
     upstream.end("load", "1")
-    with pytest.raises(ClaimLost):
+    with pytest.raises(ClaimLost, match="taken by another client") as lost:
         publish(flow.ledger, taken, flow.manifest(taken))
+    assert "Discard the result; see what became of the chunk with: odf chunk show raw 1" in str(lost.value)
+    assert "again" not in str(lost.value), "it is READY and does not run again"
     assert flow.chunk("raw/1").manifest_id is None
 
 
