@@ -15,7 +15,7 @@ from .options import json_option
 if TYPE_CHECKING:
     from opendataflow_dagster.insight.selection import Chunk
     from opendataflow_dagster.insight.story import Attempt, Story
-    from opendataflow_dagster.model.manifest import Manifest
+    from opendataflow_dagster.model.manifest import CheckResult, Manifest
     from opendataflow_dagster.model.verdict import Verdict
 
 
@@ -76,6 +76,13 @@ def _print_story(story: Story) -> None:
             [_version(manifest, story) for manifest in story.versions],
             right=["version", "rows", "bytes", "files"],
         )
+    checks = [check for manifest in story.versions if _is_current(manifest, story) for check in manifest.checks]
+    if checks:
+        output.heading("\nChecks of the current version")
+        output.table(
+            ["check", "result", "severity", "figures"],
+            [[check.name, _result(check), check.severity, check.detail] for check in checks],
+        )
     if story.verdicts:
         newest = story.verdicts[-1]
         claimed = f" by claim {newest.claim_id}" if newest.claim_id else ""
@@ -133,10 +140,19 @@ def _attempt(attempt: Attempt) -> list[output.Cell]:
     ]
 
 
+def _is_current(manifest: Manifest, story: Story) -> bool:
+    return any(chunk.manifest_id == manifest.manifest_id for chunk in story.chunks)
+
+
+def _result(check: CheckResult) -> output.Cell:
+    if check.passed:
+        return ("passed", "green")
+    return ("warning", "bold yellow") if check.is_warning else ("FAILED", "bold red")
+
+
 def _version(manifest: Manifest, story: Story) -> list[output.Cell]:
-    is_current = any(chunk.manifest_id == manifest.manifest_id for chunk in story.chunks)
     return [
-        (f"{manifest.version} (current)", "bold") if is_current else str(manifest.version),
+        (f"{manifest.version} (current)", "bold") if _is_current(manifest, story) else str(manifest.version),
         output.moment(manifest.published),
         "" if manifest.row_count is None else f"{manifest.row_count:,}",
         f"{manifest.bytes:,}",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from ..model.check import refuse_unknown_columns, refuse_wrong_types
+from ..model.check import GROUP_ROWS, Check, refuse_unknown_columns, refuse_wrong_types
 from ..model.dataset import Dataset
 from ..model.definition import Definition, Registry, TableAddress
 from ..model.errors import InvalidDefinition, OpenDataFlowError
@@ -21,6 +21,8 @@ from ..model.partitions import Partitions, TimePartitions
 from ..protocol.register import register
 from ..protocol.throttle import throttle_first
 from .declaration import Declaration, DeclaredInput, ReadForeign
+from .spark_source import SparkSource
+from .sql_columns import columns_in
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -66,7 +68,8 @@ def build_graph(declarations: Iterable[Declaration], warehouse: str) -> DatasetG
     known = {declaration.datasetid: declaration for declaration in declared}
     for declaration in declared:
         _refuse_unknown_inputs(declaration, known)
-        _refuse_wrong_columns(declaration)
+    for declaration in declared:
+        _refuse_wrong_columns(declaration, known)
     nodes: dict[DatasetId, DatasetNode] = {}
     taken: set[int] = set()
     for declaration in declared:
@@ -216,11 +219,37 @@ def _refuse_unknown_inputs(declaration: Declaration, known: Mapping[DatasetId, D
             )
 
 
-def _refuse_wrong_columns(declaration: Declaration) -> None:
-    """What a schema lets us know before anything runs."""
-    if declaration.schema is None:
+def _refuse_wrong_columns(declaration: Declaration, known: Mapping[DatasetId, Declaration]) -> None:
+    """What a schema or a query lets us know before anything runs."""
+    columns = _columns(declaration, known) if declaration.checks else None
+    if columns is None:
         return
-    types = {column.name: column.dataType.simpleString() for column in declaration.schema.fields}
     for check in declaration.checks:
-        refuse_unknown_columns(check, types, f"DataSet {declaration.datasetid}")
-        refuse_wrong_types(check, types, f"DataSet {declaration.datasetid}")
+        refuse_unknown_columns(_with_columns_of_sql(check), columns, f"DataSet {declaration.datasetid}")
+        if declaration.schema is not None:
+            types = {column.name: column.dataType.simpleString() for column in declaration.schema.fields}
+            refuse_wrong_types(check, types, f"DataSet {declaration.datasetid}")
+
+
+def _columns(
+    declaration: Declaration, known: Mapping[DatasetId, Declaration], consumers: tuple[DatasetId, ...] = ()
+) -> Sequence[str] | None:
+    """None: only a run shows them."""
+    if declaration.schema is not None:
+        return [column.name for column in declaration.schema.fields]
+    if not isinstance(declaration.source, SparkSource) or declaration.datasetid in consumers:
+        return None
+    inputs = {
+        source.parameter: columns
+        for source in declaration.inputs
+        if (columns := _columns(known[source.datasetid], known, (*consumers, declaration.datasetid))) is not None
+    }
+    return declaration.source.columns(inputs)
+
+
+def _with_columns_of_sql(check: Check) -> Check:
+    """With the columns that its aggregates read, such as those of the predicate of `holds`."""
+    read = dict.fromkeys(column for aggregate in check.aggregates for column in columns_in(aggregate))
+    if check.group_by:
+        read.pop(GROUP_ROWS, None)
+    return replace(check, columns=tuple(dict.fromkeys([*check.columns, *read])))

@@ -31,8 +31,8 @@ class DatasetRun:
     start_spark: Callable[[], SparkSession]
     at_once: int
     log: Logger
-    #: Called once for each published chunk, in the thread that calls `make`.
-    on_published: Callable[[ChunkResult], None] = lambda _: None
+    #: Called once for each claimed chunk, in the thread that calls `make`.
+    on_result: Callable[[ChunkResult], None] = lambda _: None
 
     def make(self, dataids: Sequence[DataId], result: RunResult) -> None:
         """Claim, make and publish these chunks; `result` gets what became of each."""
@@ -51,8 +51,7 @@ class DatasetRun:
 
         def record(chunk: ChunkResult) -> None:
             result.add(chunk)
-            if chunk.status == "published":
-                self.on_published(chunk)
+            self.on_result(chunk)
 
         queue = NamedChunks(
             self.ledger,

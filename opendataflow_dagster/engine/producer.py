@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from logging import Logger
 from time import monotonic
 from typing import Any, TypeAlias
@@ -123,7 +123,7 @@ class Producer:
         except ClaimLost as error:
             return ChunkResult(claim=staged.claim, status="lost", reason=str(error), seconds=monotonic() - staged.began)
         except InvalidManifest as error:
-            return self._fail(staged.claim, error, staged.began)
+            return replace(self._fail(staged.claim, error, staged.began), manifests=staged.manifests)
         return ChunkResult(
             claim=staged.claim,
             status="published",

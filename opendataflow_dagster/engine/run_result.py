@@ -21,6 +21,7 @@ class ChunkResult:
     status: Literal["published", "failed", "lost"]
     #: Why it was not published.
     reason: str | None = None
+    #: What was written.
     manifests: Mapping[DatasetId, NewManifest] = field(default_factory=dict)
     #: The version of its first output.
     publication: Publication | None = None

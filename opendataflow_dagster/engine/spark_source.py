@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -31,6 +31,10 @@ class SparkSource(ABC):
     @abstractmethod
     def compute(self, inputs: Inputs, context: ChunkContext) -> object:
         """The rows of one chunk. Authors may return anything, so the result is checked."""
+
+    def columns(self, inputs: Mapping[str, Sequence[str]]) -> Sequence[str] | None:
+        """The columns of its rows; None: only a run shows them. `inputs`: those of its inputs, where they are known."""
+        return None
 
     def validate(self, declaration: Declaration) -> None:
         """Every option applies."""

@@ -6,6 +6,7 @@ written, with `:dataid` as a parameter.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Unpack
@@ -20,6 +21,7 @@ from .chunk import ChunkContext, Inputs
 from .declaration import Declaration, declare
 from .options import Options, refuse_wrong_options
 from .spark_source import SparkSource
+from .sql_columns import columns_of_query
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +30,9 @@ class SqlSource(SparkSource):
 
     text: str
     tables: tuple[str, ...]
+
+    def columns(self, inputs: Mapping[str, Sequence[str]]) -> Sequence[str] | None:
+        return columns_of_query(self.text, inputs)
 
     def compute(self, inputs: Inputs, context: ChunkContext) -> object:
         from ..warehouse.session import beside

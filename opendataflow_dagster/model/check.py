@@ -20,10 +20,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
 from .errors import InvalidDefinition
-from .text import listing
+from .text import brief, listing
+
+#: error: a version that fails is not published. warn: it is published, and the result is recorded and shown.
+Severity: TypeAlias = Literal["error", "warn"]
+SEVERITIES: Final = ("error", "warn")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +56,13 @@ class Check(ABC):
     #: and the group's size as GROUP_ROWS. Costs a second pass over the data.
     group_by: tuple[str, ...] = ()
     compares_with_previous: bool = False
+    severity: Severity = "error"
+
+    def __post_init__(self) -> None:
+        if self.severity not in SEVERITIES:
+            raise InvalidDefinition(
+                f"check {self.name}: severity is {brief(self.severity)}; it must be {' or '.join(SEVERITIES)}"
+            )
 
     @abstractmethod
     def judge(self, figures: Figures) -> tuple[bool, str]:

@@ -1,4 +1,4 @@
-"""The checks that come with the framework. All must pass before a version is published.
+"""The checks that come with the framework. All with severity `error` must pass before a version is published.
 
 Nulls pass `accepted`, `between` and `matches`, as in SQL; use `not_null` to refuse them. `check` says how to add one.
 """
@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from .check import GROUP_ROWS, Check, Figures
+from .check import GROUP_ROWS, Check, Figures, Severity
 from .errors import InvalidDefinition
 from .literals import Scalar, literal, quoted, text
 from .text import counted
@@ -33,7 +33,7 @@ class RowCount(Check):
         return passed, f"{counted(figures.rows, 'row')}, expected {expected}"
 
 
-def row_count(minimum: int | None = None, maximum: int | None = None) -> RowCount:
+def row_count(minimum: int | None = None, maximum: int | None = None, *, severity: Severity = "error") -> RowCount:
     """The version has at least `minimum` and at most `maximum` rows."""
     for bound in (minimum, maximum):
         if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool) or bound < 0):
@@ -42,7 +42,7 @@ def row_count(minimum: int | None = None, maximum: int | None = None) -> RowCoun
         raise InvalidDefinition("row_count has neither a minimum nor a maximum; pass at least one")
     if minimum is not None and maximum is not None and maximum < minimum:
         raise InvalidDefinition(f"row_count: the minimum {minimum} is above the maximum {maximum}; swap them")
-    return RowCount(name="row_count", minimum=minimum, maximum=maximum)
+    return RowCount(name="row_count", minimum=minimum, maximum=maximum, severity=severity)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +54,11 @@ class NotNull(Check):
         return not nulls, detail or f"no nulls in {rows}"
 
 
-def not_null(*columns: str) -> NotNull:
+def not_null(*columns: str, severity: Severity = "error") -> NotNull:
     """None of these columns is ever null."""
     names = _columns("not_null", columns)
     counts = tuple(f"count_if(isnull({quoted(name)}))" for name in names)
-    return NotNull(name=f"not_null({', '.join(names)})", columns=names, aggregates=counts)
+    return NotNull(name=f"not_null({', '.join(names)})", columns=names, aggregates=counts, severity=severity)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Unique(Check):
         return False, f"{rows:,} of {counted(figures.rows, 'row')} fail {self.name}: {repeated}"
 
 
-def unique(*columns: str) -> Unique:
+def unique(*columns: str, severity: Severity = "error") -> Unique:
     """No two rows have equal values in all these columns. Rows with a null among them are not compared, as in SQL."""
     names = _columns("unique", columns)
     repeated = " and ".join([f"{GROUP_ROWS} > 1", *(f"{quoted(name)} is not null" for name in names)])
@@ -85,6 +85,7 @@ def unique(*columns: str) -> Unique:
             f"sum(case when {repeated} then {GROUP_ROWS} end)",
             f"min(case when {repeated} then {example} end)",
         ),
+        severity=severity,
     )
 
 
@@ -97,7 +98,7 @@ class EveryValue(Check):
         return not failing, _failing(failing, figures.rows, self.name, f", e.g. {_shown(example)}")
 
 
-def accepted(column: str, values: Iterable[Scalar]) -> EveryValue:
+def accepted(column: str, values: Iterable[Scalar], *, severity: Severity = "error") -> EveryValue:
     """The column has one of these values."""
     (name,) = _columns("accepted", (column,))
     if isinstance(values, str | bytes):
@@ -105,10 +106,11 @@ def accepted(column: str, values: Iterable[Scalar]) -> EveryValue:
     listed = tuple(dict.fromkeys(_scalar(f"accepted({name})", value) for value in values))
     if not listed:
         raise InvalidDefinition(f"accepted({name}) accepts nothing; list at least one value")
-    return _every_value(f"accepted({name})", name, f"not in ({', '.join(literal(value) for value in listed)})")
+    condition = f"not in ({', '.join(literal(value) for value in listed)})"
+    return _every_value(f"accepted({name})", name, condition, severity)
 
 
-def between(column: str, low: Scalar, high: Scalar) -> EveryValue:
+def between(column: str, low: Scalar, high: Scalar, *, severity: Severity = "error") -> EveryValue:
     """low <= column <= high."""
     (name,) = _columns("between", (column,))
     check = f"between({name})"
@@ -121,15 +123,16 @@ def between(column: str, low: Scalar, high: Scalar) -> EveryValue:
         ) from None
     if swapped:
         raise InvalidDefinition(f"{check}: the lower bound {low} is above the upper bound {high}; swap them")
-    return _every_value(f"between({name}, {low}, {high})", name, f"not between {literal(low)} and {literal(high)}")
+    condition = f"not between {literal(low)} and {literal(high)}"
+    return _every_value(f"between({name}, {low}, {high})", name, condition, severity)
 
 
-def matches(column: str, regex: str) -> EveryValue:
+def matches(column: str, regex: str, *, severity: Severity = "error") -> EveryValue:
     """The regular expression (Java's, as in Spark's `rlike`) occurs in the column; anchor it with ^ and $."""
     (name,) = _columns("matches", (column,))
     if not isinstance(regex, str) or not regex:
         raise InvalidDefinition(f"matches({name}): {regex!r} is not a regular expression; pass it as text")
-    return _every_value(f"matches({name}, {regex})", name, f"not rlike {text(regex)}", ("string",))
+    return _every_value(f"matches({name}, {regex})", name, f"not rlike {text(regex)}", severity, ("string",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +150,7 @@ class Fresh(Check):
         return figures.now - newest <= self.within, f"{detail} (limit {self.within})"
 
 
-def fresh(column: str, within: timedelta) -> Fresh:
+def fresh(column: str, within: timedelta, *, severity: Severity = "error") -> Fresh:
     """The newest time in the column is at most `within` before the write."""
     (name,) = _columns("fresh", (column,))
     if not isinstance(within, timedelta) or within <= timedelta(0):
@@ -159,6 +162,7 @@ def fresh(column: str, within: timedelta) -> Fresh:
         column_types=("timestamp", "date"),
         aggregates=(newest,),
         within=within,
+        severity=severity,
     )
 
 
@@ -175,7 +179,7 @@ class LikePrevious(Check):
         return abs(change) <= self.rows_within, detail
 
 
-def like_previous(rows_within: float) -> LikePrevious:
+def like_previous(rows_within: float, *, severity: Severity = "error") -> LikePrevious:
     """The row count differs from that of the nearest earlier chunk by at most this fraction.
 
     0.2 allows 80 to 120 rows after 100. Without an earlier chunk (the first, or chunks without an order) the chunk's
@@ -184,7 +188,10 @@ def like_previous(rows_within: float) -> LikePrevious:
     if not isinstance(rows_within, int | float) or isinstance(rows_within, bool) or not 0 <= rows_within < float("inf"):
         raise InvalidDefinition(f"like_previous: {rows_within!r} must be a fraction such as 0.2")
     return LikePrevious(
-        name=f"like_previous({rows_within:g})", compares_with_previous=True, rows_within=float(rows_within)
+        name=f"like_previous({rows_within:g})",
+        compares_with_previous=True,
+        rows_within=float(rows_within),
+        severity=severity,
     )
 
 
@@ -195,17 +202,19 @@ class Holds(Check):
         return not failing, _failing(failing, figures.rows, f"'{self.name}'", "")
 
 
-def holds(name: str, sql_expression: str) -> Holds:
+def holds(name: str, sql_expression: str, *, severity: Severity = "error") -> Holds:
     """The predicate is true (not false, not null) for every row."""
     if not isinstance(name, str) or not name.strip():
         raise InvalidDefinition(f"holds({sql_expression!r}) has no name; pass one that says what must hold")
     if not isinstance(sql_expression, str) or not sql_expression.strip():
         raise InvalidDefinition(f"holds({name!r}) has no predicate; pass a SQL expression over the columns")
     # On lines of its own, because it may end with a comment.
-    return Holds(name=name, aggregates=(f"count_if(not coalesce((\n{sql_expression}\n), false))",))
+    return Holds(name=name, aggregates=(f"count_if(not coalesce((\n{sql_expression}\n), false))",), severity=severity)
 
 
-def _every_value(check: str, name: str, fails: str, column_types: tuple[str, ...] = ()) -> EveryValue:
+def _every_value(
+    check: str, name: str, fails: str, severity: Severity, column_types: tuple[str, ...] = ()
+) -> EveryValue:
     """`fails` follows the column in a predicate that is true for failing values, and null for nulls."""
     condition = f"{quoted(name)} {fails}"
     return EveryValue(
@@ -213,6 +222,7 @@ def _every_value(check: str, name: str, fails: str, column_types: tuple[str, ...
         columns=(name,),
         column_types=column_types,
         aggregates=(f"count_if({condition})", f"min(case when {condition} then {_example(name)} end)"),
+        severity=severity,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from .check import Check
+from .check import Check, Severity
 from .errors import InvalidManifest
 from .ids import DataId, DatasetId, JobId, ManifestId, is_storable
 from .verdict import InputVersion
@@ -38,6 +38,21 @@ class CheckResult:
     passed: bool
     #: The figures in words.
     detail: str = ""
+    severity: Severity = "error"
+
+    @property
+    def is_warning(self) -> bool:
+        return not self.passed and self.severity == "warn"
+
+    @property
+    def is_error(self) -> bool:
+        """The version must not be published."""
+        return not self.passed and self.severity == "error"
+
+    def to_json(self) -> dict[str, object]:
+        # Results of earlier releases have no severity.
+        severity = {"severity": self.severity} if self.severity != "error" else {}
+        return {"name": self.name, "passed": self.passed, "detail": self.detail, **severity}
 
     def __str__(self) -> str:
         return self.detail if self.name in self.detail else f"{self.name}: {self.detail}"
@@ -88,9 +103,7 @@ class NewManifest:
             "row_count": self.row_count,
             "schema_hash": self.schema_hash,
             "content_digest": self.content_digest,
-            "checks": [
-                {"name": result.name, "passed": result.passed, "detail": result.detail} for result in self.checks
-            ],
+            "checks": [result.to_json() for result in self.checks],
         }
 
     def __str__(self) -> str:

@@ -4,16 +4,17 @@ Dagster reads the annotations of the asset's function, so this module does not p
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import dagster as dg
 
 from ..engine.dataset_graph import DatasetGraph, DatasetNode
+from ..model.check import Check
 from ..model.errors import InvalidInput
 from ..model.ids import data_id
 from ..model.job import Input, Job
-from .dagster_internals import NO_EVENTS_BY_DAGSTER, UnresolvedAssetJobDefinition
+from .dagster_internals import NO_EVENTS_BY_DAGSTER, ChunkCheckSpec, UnresolvedAssetJobDefinition
 from .io_manager import ChunkRequest
 from .partitions import mapping_of, partitions_of
 from .run_config import DATAIDS, asset_key_of, operation_of
@@ -25,6 +26,9 @@ def asset_of(node: DatasetNode, job: Job, graph: DatasetGraph) -> dg.AssetsDefin
     declared = node.declaration
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        partitions = partitions_of(declared)
+        checks = [_check_of(node, check, partitions) for check in declared.checks]
 
         @dg.multi_asset(
             name=operation_of(node),
@@ -39,12 +43,13 @@ def asset_of(node: DatasetNode, job: Job, graph: DatasetGraph) -> dg.AssetsDefin
                 )
             },
             deps=[_dependency(node, source, graph) for source in job.inputs],
-            partitions_def=partitions_of(declared),
+            check_specs=checks,
+            partitions_def=partitions,
             backfill_policy=dg.BackfillPolicy.multi_run(node.chunks_per_run),
             config_schema={DATAIDS: dg.Field([str], is_required=False, description="Make these chunks.")},
             group_name=declared.domain,
         )
-        def asset(context: dg.AssetExecutionContext) -> dg.Output[ChunkRequest]:
+        def asset(context: dg.AssetExecutionContext) -> Iterator[dg.Output[ChunkRequest | None]]:
             dataids, planned = _dataids(context, node)
             requested = ChunkRequest(
                 node=node,
@@ -53,9 +58,23 @@ def asset_of(node: DatasetNode, job: Job, graph: DatasetGraph) -> dg.AssetsDefin
                 dataids=tuple(dict.fromkeys(data_id(dataid) for dataid in dataids)),
                 planned=frozenset(planned),
             )
-            return dg.Output(requested, metadata=NO_EVENTS_BY_DAGSTER)
+            # The IO manager makes the chunks, and writes the result of each check for each chunk.
+            yield dg.Output(requested, "result", metadata=NO_EVENTS_BY_DAGSTER)
+            for check in checks:
+                yield dg.Output(None, check.get_python_identifier())
 
     return asset
+
+
+def _check_of(node: DatasetNode, check: Check, partitions: dg.PartitionsDefinition[str]) -> ChunkCheckSpec:
+    consequence = "is not published" if check.severity == "error" else "is published with a warning"
+    return ChunkCheckSpec(
+        name=check.name,
+        asset=asset_key_of(node),
+        partitions_def=partitions,
+        description=f"Measured while a chunk is written. A version that fails {consequence}.",
+        metadata={"severity": check.severity},
+    )
 
 
 def external_asset_of(node: DatasetNode) -> dg.AssetSpec:
@@ -118,8 +137,6 @@ def _metadata(node: DatasetNode) -> dict[str, object]:
     metadata: dict[str, object] = {"job": declared.jobid}
     if node.dataset.location is not None:
         metadata["root"] = dg.MetadataValue.path(node.dataset.location)
-    if declared.checks:
-        metadata["checks"] = ", ".join(check.name for check in declared.checks)
     if declared.schema is not None:
         columns = [dg.TableColumn(column.name, column.dataType.simpleString()) for column in declared.schema.fields]
         metadata["dagster/column_schema"] = dg.TableSchema(columns)

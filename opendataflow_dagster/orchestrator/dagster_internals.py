@@ -7,12 +7,18 @@ it, so that an upgrade that breaks one fails there and not in a run.
 from __future__ import annotations
 
 import logging
+import re
 import time
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -27,18 +33,23 @@ from dagster._core.execution.asset_backfill import AssetBackfillData
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 from dagster._core.execution.context.system import StepExecutionContext
 from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, SqlEventLogStorageTable
 from dagster._core.storage.runs import SqlRunStorage
 from dagster_postgres import PostgresEventLogStorage
+from sqlalchemy.dialects import postgresql
 
 __all__ = [
     "NO_EVENTS_BY_DAGSTER",
     "AssetBackfillData",
+    "ChunkCheckSpec",
     "EventOrigin",
     "StepExecutionContext",
     "UnresolvedAssetJobDefinition",
     "open_backfills",
     "storage_id",
     "will_materialize",
+    "write_check_events",
     "write_materialization_events",
     "write_planned_events",
 ]
@@ -49,6 +60,7 @@ NO_EVENTS_BY_DAGSTER: Final = {SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION: Tru
 
 _OPEN_BACKFILLS = (BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING)
 _EVENTS_AT_ONCE = 500
+_SUCCEEDED, _FAILED = AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecordStatus.FAILED
 # The constructor is untyped.
 _new_entry: Callable[..., EventLogEntry] = EventLogEntry
 
@@ -60,6 +72,14 @@ class EventOrigin:
     run_id: str = RUNLESS_RUN_ID
     job_name: str = RUNLESS_JOB_NAME
     step_key: str | None = None
+
+
+class ChunkCheckSpec(dg.AssetCheckSpec):
+    """A check with the name that the ledger has, such as `between(delay, 0, 60)`, which no output may have."""
+
+    def get_python_identifier(self) -> str:
+        readable = re.sub("[^A-Za-z0-9]+", "_", self.name).strip("_")
+        return f"check_{readable}_{zlib.crc32(self.name.encode()):08x}"
 
 
 def storage_id(instance: dg.DagsterInstance) -> str:
@@ -101,6 +121,84 @@ def write_materialization_events(
     )
 
 
+def write_check_events(
+    instance: dg.DagsterInstance, evaluations: Sequence[dg.AssetCheckEvaluation], origin: EventOrigin
+) -> None:
+    """One batch, after the materializations that were checked. A result replaces one that the same run has planned or
+    reported, and results outside of a run replace each other."""
+    storage = instance.event_log_storage
+    by_key = {(evaluation.asset_check_key, evaluation.partition): evaluation for evaluation in evaluations}
+    if not isinstance(storage, PostgresEventLogStorage):
+        for evaluation in by_key.values():
+            storage.store_event(_check_entry(evaluation, origin))
+        return
+    for begin in range(0, len(by_key), _EVENTS_AT_ONCE):
+        _write_checks(storage, list(by_key.values())[begin : begin + _EVENTS_AT_ONCE], origin)
+
+
+def _write_checks(
+    storage: PostgresEventLogStorage, evaluations: Sequence[dg.AssetCheckEvaluation], origin: EventOrigin
+) -> None:
+    partitions: dict[dg.AssetKey, set[str]] = {}
+    for evaluation in evaluations:
+        partitions.setdefault(evaluation.asset_key, set()).add(evaluation.partition or "")
+    # The UI shows a result only if it is of the newest materialization.
+    newest = {
+        asset_key: storage.get_latest_storage_id_by_partition(
+            asset_key, DagsterEventType.ASSET_MATERIALIZATION, of_asset
+        )
+        for asset_key, of_asset in partitions.items()
+    }
+    targets = [newest[evaluation.asset_key].get(evaluation.partition or "") for evaluation in evaluations]
+    entries = [
+        _check_entry(_targeting(evaluation, target, origin), origin)
+        for evaluation, target in zip(evaluations, targets, strict=True)
+    ]
+    with storage.index_connection() as connection:
+        insert = storage.prepare_insert_event_batch(entries).returning(SqlEventLogStorageTable.c.id)
+        event_ids = [row[0] for row in connection.execute(insert).fetchall()]
+        table = AssetCheckExecutionsTable
+        rows = [
+            {
+                "asset_key": evaluation.asset_key.to_string(),
+                "check_name": evaluation.check_name,
+                "partition": evaluation.partition,
+                "run_id": origin.run_id,
+                "execution_status": (_SUCCEEDED if evaluation.passed else _FAILED).value,
+                "evaluation_event": dg.serialize_value(entry),
+                "evaluation_event_timestamp": datetime.fromtimestamp(entry.timestamp, UTC).replace(tzinfo=None),
+                "evaluation_event_storage_id": event_id,
+                "materialization_event_storage_id": target,
+            }
+            for evaluation, entry, event_id, target in zip(evaluations, entries, event_ids, targets, strict=True)
+        ]
+        upsert = postgresql.insert(table).values(rows)
+        # Dagster takes the row with the highest id for the newest result.
+        replaced = {name: upsert.excluded[name] for name in (*rows[0], "id", "create_timestamp")}
+        key = [table.c.asset_key, table.c.check_name, table.c.run_id, table.c.partition]
+        connection.execute(upsert.on_conflict_do_update(index_elements=key, set_=replaced))
+
+
+def _targeting(
+    evaluation: dg.AssetCheckEvaluation, storage_id: int | None, origin: EventOrigin
+) -> dg.AssetCheckEvaluation:
+    if storage_id is None:
+        return evaluation
+    target = AssetCheckEvaluationTargetMaterializationData(
+        storage_id=storage_id, run_id=origin.run_id, timestamp=time.time()
+    )
+    return dg.AssetCheckEvaluation(
+        asset_key=evaluation.asset_key,
+        check_name=evaluation.check_name,
+        passed=evaluation.passed,
+        metadata=evaluation.metadata,
+        target_materialization_data=target,
+        severity=evaluation.severity,
+        description=evaluation.description,
+        partition=evaluation.partition,
+    )
+
+
 def write_planned_events(
     instance: dg.DagsterInstance, asset_key: dg.AssetKey, partitions: Iterable[str], origin: EventOrigin
 ) -> None:
@@ -125,6 +223,18 @@ def _materialization_entry(materialization: dg.AssetMaterialization, origin: Eve
         step_key=origin.step_key,
         event_specific_data=StepMaterializationData(materialization),
         message=f"Materialized {materialization.asset_key.to_user_string()} {materialization.partition}.",
+    )
+    return _entry(event, origin, logging.INFO)
+
+
+def _check_entry(evaluation: dg.AssetCheckEvaluation, origin: EventOrigin) -> EventLogEntry:
+    event = DagsterEvent(
+        event_type_value=DagsterEventType.ASSET_CHECK_EVALUATION.value,
+        job_name=origin.job_name,
+        step_key=origin.step_key,
+        event_specific_data=evaluation,
+        message=f"{evaluation.partition}: {evaluation.check_name} {'passed' if evaluation.passed else 'failed'}: "
+        f"{evaluation.description}",
     )
     return _entry(event, origin, logging.INFO)
 

@@ -36,7 +36,7 @@ from ..protocol.request import request
 from . import metadata
 from .assigned_chunks import additional_chunks
 from .dagster_internals import EventOrigin, StepExecutionContext, write_planned_events
-from .events import ChunkMaterialized, EventWriter
+from .events import EventWriter
 from .resources import LedgerResource, SparkResource
 from .run_config import asset_key_of
 from .run_status_sensors import is_cancelled
@@ -111,13 +111,8 @@ class DatasetIOManager(dg.ConfigurableIOManager):
         trigger, retry = trigger_of(instance, step.dagster_run), Retry(step.log)
 
         def report(chunk: ChunkResult) -> None:
-            manifest_id = chunk.publication.manifest_id if chunk.publication else None
-            told = metadata.of_result(chunk)
-            events.add(
-                ChunkMaterialized(
-                    asset_key=asset_key, dataid=chunk.claim.dataid, metadata=told, manifest_id=manifest_id
-                )
-            )
+            if event := metadata.event_of_result(asset_key, chunk):
+                events.add(event)
 
         run = DatasetRun(
             ledger=ledger,
@@ -127,7 +122,7 @@ class DatasetIOManager(dg.ConfigurableIOManager):
             start_spark=lambda: self.spark.spark_session,
             at_once=self.chunks_at_once or 2 * (os.cpu_count() or 1),
             log=step.log,
-            on_published=report,
+            on_result=report,
         )
         result, satisfied, seen = RunResult(), dict[DataId, Manifest | None](), set[DataId]()
         portion, when = list(requested.dataids), trigger.requested

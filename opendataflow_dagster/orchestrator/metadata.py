@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import dagster as dg
 
 from ..engine.run_result import ChunkResult
 from ..model.manifest import CheckResult, Manifest
 from ..model.verdict import Answer, InputVersion
-from .events import ChunkMaterialized, Metadata
+from .events import ChunkEvent, Metadata
 
 if TYPE_CHECKING:
     from ..engine.unreported import HowMade
 
+_CHECKS: Final = dg.TableSchema([dg.TableColumn(name) for name in ("check", "result", "severity", "figures")])
 
-def of_result(chunk: ChunkResult) -> Metadata:
-    claim, manifest = chunk.claim, chunk.manifests[chunk.claim.outputs[0]]
-    version = chunk.publication.version if chunk.publication else None
-    return {
-        **_of_version(version, manifest.location, manifest.bytes, manifest.row_count),
-        **_of_history(claim.inputs, manifest.checks),
-        **_of_claim(claim.verdict.answers, claim.attempt, chunk.seconds),
-    }
+
+def event_of_result(asset_key: dg.AssetKey, chunk: ChunkResult) -> ChunkEvent | None:
+    """None: there is nothing to tell, because it was not written, or belongs to another claim by now."""
+    claim = chunk.claim
+    if chunk.status == "lost" or (manifest := chunk.manifests.get(claim.outputs[0])) is None:
+        return None
+    told: Metadata | None = None
+    if chunk.publication:
+        told = {
+            **_of_version(chunk.publication.version, manifest.location, manifest.bytes, manifest.row_count),
+            **_of_history(claim.inputs, manifest.checks),
+            **_of_claim(claim.verdict.answers, claim.attempt, chunk.seconds),
+        }
+    return ChunkEvent(
+        asset_key=asset_key,
+        dataid=claim.dataid,
+        metadata=told,
+        checks=manifest.checks,
+        manifest_id=chunk.publication.manifest_id if chunk.publication else None,
+    )
 
 
 def event_of(
     asset_key: dg.AssetKey, dataid: str, note: str, manifest: Manifest | None = None, how: HowMade | None = None
-) -> ChunkMaterialized:
+) -> ChunkEvent:
     """Of a chunk that this run did not make. One without a version was made by a foreign client; a version without a
     claim was announced, or is a rollback."""
     told: Metadata = {"note": dg.MetadataValue.text(note)}
@@ -42,7 +55,8 @@ def event_of(
             **told,
         }
     manifest_id = manifest.manifest_id if manifest else None
-    return ChunkMaterialized(asset_key=asset_key, dataid=dataid, metadata=told, manifest_id=manifest_id)
+    checks = manifest.checks if manifest else ()
+    return ChunkEvent(asset_key=asset_key, dataid=dataid, metadata=told, checks=checks, manifest_id=manifest_id)
 
 
 def _of_claim(answers: Iterable[Answer], attempt: int, seconds: float) -> Metadata:
@@ -65,8 +79,19 @@ def _of_version(version: int | None, location: str, size: int, rows: int | None)
 
 
 def _of_history(inputs: Iterable[InputVersion], checks: Sequence[CheckResult]) -> Metadata:
-    results = [f"{check.name}: {'passed' if check.passed else 'FAILED'} ({check.detail})" for check in checks]
-    return {
-        "inputs": dg.MetadataValue.text("\n".join(str(version) for version in inputs) or "no input"),
-        "checks": dg.MetadataValue.text("\n".join(results) or "no checks"),
-    }
+    of_checks: Metadata = {"checks": _table(checks)} if checks else {}
+    return {"inputs": dg.MetadataValue.text("\n".join(str(version) for version in inputs) or "no input"), **of_checks}
+
+
+def _table(checks: Sequence[CheckResult]) -> dg.TableMetadataValue:
+    records = [
+        dg.TableRecord(
+            {"check": check.name, "result": _result(check), "severity": check.severity, "figures": check.detail}
+        )
+        for check in checks
+    ]
+    return dg.MetadataValue.table(records, schema=_CHECKS)
+
+
+def _result(check: CheckResult) -> str:
+    return "passed" if check.passed else "warning" if check.is_warning else "FAILED"

@@ -87,5 +87,11 @@ def _is_of_location(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> 
 
 
 def _has_checks(context: dg.SensorEvaluationContext, assets: set[dg.AssetKey]) -> bool:
-    location = context.repository_def
-    return location is None or any(check.asset_key in assets for check in location.asset_graph.asset_check_keys)
+    """Checks that steps of their own evaluate; those of a DataSet are measured in the step that makes its chunks."""
+    if (location := context.repository_def) is None:
+        return True
+    graph = location.asset_graph
+    return any(
+        check.asset_key in assets and check.asset_key not in graph.get_execution_set_asset_and_check_keys(check)
+        for check in graph.asset_check_keys
+    )

@@ -110,7 +110,7 @@ def _misfit(staged: StagedClaim, roots: Callable[[DatasetId], str | None]) -> In
             f"{', '.join(sorted(staged.manifests)) or 'nothing'}; give one for each output"
         )
     for datasetid, manifest in staged.manifests.items():
-        if failed := [check for check in manifest.checks if not check.passed]:
+        if failed := [check for check in manifest.checks if check.is_error]:
             figures = "; ".join(str(check) for check in failed)
             return InvalidManifest(
                 f"{datasetid}/{claim.dataid} failed its checks ({figures}); "

@@ -14,7 +14,7 @@ def validate(written: Written, previous_rows: int | None = None) -> NewManifest:
     for check, values in zip(written.checks, written.values, strict=True):
         figures = Figures(rows=written.row_count, values=values, previous_rows=previous_rows, now=now)
         passed, detail = check.judge(figures)
-        results.append(CheckResult(name=check.name, passed=bool(passed), detail=detail))
+        results.append(CheckResult(name=check.name, passed=bool(passed), detail=detail, severity=check.severity))
     return NewManifest(
         location=written.location,
         files=written.files,

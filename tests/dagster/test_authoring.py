@@ -24,6 +24,7 @@ from opendataflow_dagster import (
     dataset,
     external_dataset,
     fresh,
+    holds,
     hourly,
     matches,
     monthly,
@@ -229,6 +230,24 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
     "a check of the wrong type": (
         lambda: [with_schema(matches("id", "^a"))],
         "needs a string column, but id is bigint",
+    ),
+    "a check of a column that the SQL does not return": (
+        lambda: [raw, sql_dataset("select id as key, 1 as one from raw", "made", checks=[not_null("id")])],
+        r"DataSet made: check not_null\(id\) needs column id, .*\(columns: key, one\)",
+    ),
+    "a check of a column that a star does not return": (
+        lambda: [with_schema(), sql_dataset("select *, 1 as one from typed", "made", checks=[not_null("nome")])],
+        r"check not_null\(nome\) needs column nome, .*\(columns: id, name, one\)",
+    ),
+    "a predicate about a column that there is not": (
+        lambda: [
+            with_schema(holds("positive", "Id > 0 and nome is not null and exists(split(name, ' '), x -> x > '')"))
+        ],
+        "check positive needs column nome, which does not exist",
+    ),
+    "a severity that there is not": (
+        lambda: [dataset("made", checks=[row_count(1, severity="warning")])(lambda: None)],  # type: ignore[arg-type]
+        "check row_count: severity is 'warning'; it must be error or warn",
     ),
     "freshness of no time": (
         lambda: [with_schema(fresh("name", timedelta(days=1)))],

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 from dagster._core.events import (
@@ -23,6 +26,7 @@ from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 from dagster._core.execution.context.system import StepExecutionContext
 from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
 from dagster._core.storage.event_log import SqlEventLogStorage
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
 from dagster._core.storage.runs import SqlRunStorage
 from dagster_postgres import PostgresEventLogStorage
 
@@ -31,6 +35,7 @@ import opendataflow_dagster
 PACKAGE = Path(opendataflow_dagster.__file__).parent
 
 EVENTS = "materialization events of chunks (orchestrator/events.py)"
+CHECKS = "results of checks in the Checks tab (write_check_events)"
 PLANNED = "failed chunks shown as failed in the UI (write_planned_events)"
 BACKFILLS = "the readiness sensor leaving chunks to backfills (orchestrator/assigned_chunks.py)"
 HEAL = "the heal sensor reporting each version once (orchestrator_name)"
@@ -46,6 +51,8 @@ CALLS: list[tuple[Callable[..., object], set[str], str]] = [
     (DagsterEvent, {"event_type_value", "job_name", "step_key", "event_specific_data", "message"}, EVENTS),
     (StepMaterializationData, {"materialization"}, EVENTS),
     (SqlEventLogStorage.store_event_batch, {"self", "events"}, EVENTS),
+    (AssetCheckEvaluationTargetMaterializationData, {"storage_id", "run_id", "timestamp"}, CHECKS),
+    (SqlEventLogStorage.get_latest_storage_id_by_partition, {"asset_key", "event_type", "partitions"}, CHECKS),
     (DagsterEvent.build_asset_materialization_planned_event, {"job_name", "step_key"}, PLANNED),
     (AssetMaterializationPlannedData, {"asset_key", "partition"}, PLANNED),
     (PostgresEventLogStorage.index_connection, {"self"}, PLANNED),
@@ -83,9 +90,17 @@ def test_private_constants_have_their_meaning() -> None:
     )
     assert RUNLESS_RUN_ID == "", f"{HEAL}: events outside of a run"
     assert RUNLESS_JOB_NAME == "", f"{HEAL}: events outside of a run"
+    assert DagsterEventType.ASSET_CHECK_EVALUATION.value == "ASSET_CHECK_EVALUATION", CHECKS
     assert DagsterEventType.ASSET_MATERIALIZATION.value == "ASSET_MATERIALIZATION", EVENTS
     open_statuses = {BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING}
     assert open_statuses <= set(BulkActionStatus), BACKFILLS
+
+
+def test_the_result_of_a_check_replaces_one_of_the_same_run() -> None:
+    (key,) = [index for index in AssetCheckExecutionsTable.indexes if index.unique]
+    assert [column.name for column in key.columns] == ["asset_key", "check_name", "run_id", "partition"], CHECKS
+    columns = {"evaluation_event", "evaluation_event_storage_id", "materialization_event_storage_id"}
+    assert columns <= set(AssetCheckExecutionsTable.c.keys()), CHECKS
 
 
 def test_a_marked_output_has_no_event_of_dagster() -> None:

@@ -9,6 +9,7 @@ from time import monotonic
 
 import dagster as dg
 import pytest
+from dagster._core.event_api import PartitionKeyFilter
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -16,6 +17,7 @@ from opendataflow_dagster import (
     ALL,
     ChunkContext,
     Policy,
+    between,
     daily,
     dataset,
     external_dataset,
@@ -61,6 +63,11 @@ def clean(raw: DataFrame) -> DataFrame:
     return raw.where("id > 0")
 
 
+def records(told: object) -> list[dict[str, object]]:
+    assert isinstance(told, dg.TableMetadataValue)
+    return [dict(record.data) for record in told.records]
+
+
 def test_a_launched_partition_is_published_and_materialized_with_its_story(project: Project) -> None:
     project.build(source(), clean)
 
@@ -76,7 +83,9 @@ def test_a_launched_partition_is_published_and_materialized_with_its_story(proje
     assert all(
         f"| {question} | yes |" in str(told["answers"]) for question in ("READY", "RIGHT", "PLACED", "VALID", "SAFE")
     )
-    assert told["checks"] == "row_count: passed (2 rows, expected at least 1)"
+    assert records(told["checks"]) == [
+        {"check": "row_count", "result": "passed", "severity": "error", "figures": "2 rows, expected at least 1"}
+    ]
     assert isinstance(told["bytes"], int)
     assert isinstance(told["duration_s"], float)
 
@@ -121,6 +130,91 @@ def test_every_version_gives_exactly_one_materialization(project: Project) -> No
 
     for name in ("raw", "clean"):
         assert sorted(dataid for dataid, _ in project.materializations(name)) == [day(number) for number in range(1, 6)]
+
+
+def checked(bad: str) -> Declaration:
+    """Row counts are right except of one day, and every second id is above a bound that only warns."""
+
+    @dataset(partitions=DAYS, checks=[row_count(minimum=2), between("id", 0, 1, severity="warn")])
+    def counted(context: ChunkContext) -> DataFrame:
+        return context.spark.range(1 if context.dataid == bad else 3)
+
+    return counted
+
+
+def results(project: Project, *dataids: str) -> dict[str, list[tuple[str, bool, str, str | None, bool]]]:
+    """What Dagster's UI shows for each chunk: check, result, severity, figures, and whether that is current."""
+    storage = project.instance.event_log_storage
+    names = ("row_count", "between(id, 0, 1)")
+    keys = [dg.AssetCheckKey(dg.AssetKey("counted"), name) for name in names]
+    current = {
+        (info.check_key.name, info.partition_key): info.is_current
+        for info in storage.get_asset_check_partition_info(keys)
+    }
+    return {
+        dataid: [
+            (key.name, found.passed, found.severity.value, found.description, current[key.name, dataid])
+            for key in keys
+            for record in storage.get_asset_check_execution_history(
+                key, limit=1, partition_filter=PartitionKeyFilter(key=dataid)
+            )
+            if (found := record.evaluation) is not None
+        ]
+        for dataid in dataids
+    }
+
+
+@pytest.mark.parametrize("by", ["backfill", "sensor"])
+def test_every_check_has_its_result_figures_and_severity_for_each_chunk_in_dagster(project: Project, by: str) -> None:
+    definitions = project.build(checked(bad=day(2)))
+    days = [day(1), day(2), day(3)]
+
+    if by == "backfill":
+        project.launch_range("counted", day(1), day(3))
+    else:
+        project.launch_as_sensor("counted", days)
+
+    keys = definitions.resolve_asset_graph().asset_check_keys
+    assert {key.to_user_string() for key in keys} == {"counted:row_count", "counted:between(id, 0, 1)"}
+    warned = ("between(id, 0, 1)", False, "WARN", "1 of 3 rows fails between(id, 0, 1), e.g. 2", True)
+    good = [("row_count", True, "ERROR", "3 rows, expected at least 2", True), warned]
+    assert results(project, *days) == {
+        day(1): good,
+        day(2): [
+            ("row_count", False, "ERROR", "1 row, expected at least 2", True),
+            ("between(id, 0, 1)", True, "WARN", "0 of 1 row fail", True),
+        ],
+        day(3): good,
+    }
+    assert [project.flow.status(f"counted/{dataid}") for dataid in days] == ["READY", "FAILED", "READY"]
+
+
+def test_a_new_version_shows_the_results_of_its_own_checks(project: Project) -> None:
+    project.build(checked(bad=day(2)))
+    project.launch("counted", day(1))
+    project.launch("counted", day(2))
+
+    project.build(checked(bad=day(1)))
+    project.launch("counted", day(1))
+    project.launch("counted", day(2))
+
+    shown = results(project, day(1), day(2))
+    assert shown[day(1)][0] == ("row_count", False, "ERROR", "1 row, expected at least 2", True)
+    assert shown[day(2)][0] == ("row_count", True, "ERROR", "3 rows, expected at least 2", True)
+    assert project.flow.chunk(f"counted/{day(1)}").version == 1, "the version before stays current"
+
+
+def test_a_warning_is_recorded_and_consumers_accept_the_version(project: Project) -> None:
+    @dataset(partitions=DAYS)
+    def consumer(counted: DataFrame) -> DataFrame:
+        return counted
+
+    project.build(checked(bad=""), consumer)
+    assert project.launch("counted", day(1)).success
+    assert project.launch("consumer", day(1)).success
+
+    (_, told), *_ = project.materializations("counted")
+    assert [row["result"] for row in records(told["checks"])] == ["passed", "warning"]
 
 
 def test_a_request_that_is_satisfied_shows_how_its_version_was_made(project: Project) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -15,11 +16,12 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from opendataflow_dagster import LedgerResource, Policy, daily, dataset, external_dataset, ranges, within
+from opendataflow_dagster import LedgerResource, Policy, daily, dataset, external_dataset, ranges, row_count, within
 from opendataflow_dagster.engine.connections import close_ledgers
 from opendataflow_dagster.engine.dataset_graph import DatasetGraph
 from opendataflow_dagster.model.errors import LedgerUnavailable
 from opendataflow_dagster.model.job import ListedChunks
+from opendataflow_dagster.model.manifest import CheckResult
 from opendataflow_dagster.model.partitions import monthly
 from opendataflow_dagster.orchestrator import silent_runs
 from opendataflow_dagster.orchestrator.files_sensor import files_sensor
@@ -31,6 +33,7 @@ from opendataflow_dagster.orchestrator.run_status_sensors import release_claims
 from opendataflow_dagster.orchestrator.silent_runs import SilentRuns
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.job_run import begin_run, end_run, record_heartbeat
+from opendataflow_dagster.protocol.publish import publish
 from opendataflow_dagster.protocol.register import plan
 from opendataflow_dagster.protocol.release import fail
 from opendataflow_dagster.protocol.request import request
@@ -47,7 +50,7 @@ def nothing() -> None: ...
 def consume(raw: object) -> None: ...
 
 
-raw = dataset("raw", partitions=DAYS)(nothing)
+raw = dataset("raw", partitions=DAYS, checks=[row_count(1)])(nothing)
 tidy = dataset("tidy", partitions=DAYS)(consume)
 
 
@@ -232,8 +235,27 @@ def test_ready_chunks_that_dagster_does_not_know_are_reported_to_it_once(project
     assert "reported to Dagster: 3" in (first.skip_message or "")
     assert "reported to Dagster: 0" in (second.skip_message or "")
     project.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s", day(1))
-    project.flow.produce("raw", day(1))
-    assert "reported to Dagster: 1" in (heal(project, second.cursor).skip_message or "")
+    checked(project, day(1), passed=False)
+    third = heal(project, second.cursor)
+    assert "reported to Dagster: 1" in (third.skip_message or "")
+    project.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s", day(1))
+    checked(project, day(1), passed=True)
+    check_of_first = dg.AssetCheckKey(dg.AssetKey("raw"), "rows")
+    assert shown_checks(project, check_of_first) == [(day(1), False, True)]
+    heal(project, third.cursor)
+    assert shown_checks(project, check_of_first) == [(day(1), True, True)], "a later version replaces the result"
+
+
+def checked(project: Project, dataid: str, *, passed: bool) -> None:
+    """Another client publishes a version with the result of a check that only warns."""
+    held = claim(project.flow.ledger, "raw", dataid)
+    result = CheckResult(name="rows", passed=passed, detail="1 row", severity="warn")
+    publish(project.flow.ledger, held, replace(project.flow.manifest(held), checks=(result,)))
+
+
+def shown_checks(project: Project, key: dg.AssetCheckKey) -> list[tuple[str | None, bool, bool]]:
+    infos = project.instance.event_log_storage.get_asset_check_partition_info([key])
+    return [(info.partition_key, info.latest_execution_status.value == "SUCCEEDED", info.is_current) for info in infos]
 
 
 def test_what_a_run_has_told_is_not_told_again(project: Project) -> None:

@@ -90,7 +90,7 @@ def make(flow: Flow, source: NoteSource, dataids: Sequence[str]) -> tuple[RunRes
     plan(flow.ledger, notes, dataids)
     if flow.psql.execute("select from dataflow.job_control").rowcount == 0:
         throttle(flow.ledger, "notes", None, by="test")
-    published: list[ChunkResult] = []
+    results: list[ChunkResult] = []
     run = DatasetRun(
         ledger=flow.ledger,
         graph=graph,
@@ -99,11 +99,11 @@ def make(flow: Flow, source: NoteSource, dataids: Sequence[str]) -> tuple[RunRes
         start_spark=lambda: pytest.fail("this source needs no Spark"),
         at_once=2,
         log=LOG,
-        on_published=published.append,
+        on_result=results.append,
     )
     result = RunResult()
     run.make([DataId(dataid) for dataid in dataids], result)
-    return result, published
+    return result, [chunk for chunk in results if chunk.status == "published"]
 
 
 def test_a_source_defined_in_a_test_makes_chunks_and_a_failed_chunk_fails_alone(flow: Flow) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from opendataflow_dagster import ChunkContext, build_definitions, daily, dataset, row_count
+from opendataflow_dagster import ChunkContext, between, build_definitions, daily, dataset, row_count
 from tests.pipelines.hold import wait_at, wait_in_write
 
 DAYS = daily("2024-01-01", "2024-03-31")
 
 
-@dataset(partitions=DAYS)
+@dataset(partitions=DAYS, checks=[row_count(minimum=1), between("id", 0, 8, severity="warn")])
 def raw(context: ChunkContext) -> DataFrame:
     if Path(os.environ["ODF_TEST_BAD"], context.dataid).exists():
         raise ValueError("the source sent a word where a number should be")

@@ -112,7 +112,8 @@ begin
             when 'FAILED_CHECK' then
                 facts := facts || jsonb_build_object('version', m.version,
                                                      'checks', (select jsonb_agg(c.value ->> 'name') from jsonb_array_elements(m.checks) c
-                                                                 where c.value -> 'passed' = 'false'));
+                                                                 where c.value -> 'passed' = 'false'
+                                                                   and c.value ->> 'severity' is distinct from 'warn'));
             when 'OTHER_SCHEMA' then
                 facts := facts || jsonb_build_object('schema_hash', m.schema_hash, 'declared', declared.schema_hash);
             when 'OUTSIDE' then
@@ -254,7 +255,8 @@ begin atomic
                                 where n.datasetid = m.datasetid and n.content_digest = m.content_digest and n.dataid <> m.dataid),
                            m.inputs <> '[]' and exists (select from dataflow.newer_inputs(m.inputs)),
                            x.location is null or starts_with(m.location, x.location || '/'),
-                           not m.checks @> '[{"passed": false}]',
+                           -- A failed check with the severity `warn` is recorded only.
+                           not m.checks @? '$[*] ? (@.passed == false && !(@.severity == "warn"))',
                            x.foreign_ready = 'refused',
                            case x.itemtype
                                 when 'OUT' then exists (select from dataflow.datastatus l
