@@ -2,7 +2,8 @@
 
 All that `odf` prints goes through this module, so a text of another client never controls a terminal.
 
-Tables are never truncated: on a terminal a long cell wraps, in a pipe each row is one line.
+Tables are never truncated: in a pipe each row is one line. On a terminal texts and times wrap; names, dataids and codes
+stay whole.
 """
 
 from __future__ import annotations
@@ -38,6 +39,19 @@ STYLES = {
     "HOLD": "magenta",
     "SKIPPED": "cyan",
 }
+
+#: Columns that give way on a narrow terminal, between words: times, and lists of names.
+_WRAPPING = frozenset(
+    (
+        *("at", "changed", "first", "last", "lease expires", "published", "since", "started", "waiting since"),
+        *("by", "consumers", "inputs", "made from", "outputs"),
+    )
+)
+#: Texts: in them, a word that is longer than this is broken, too; most are paths.
+_TEXTS = frozenset(
+    ("cause", "description", "detail", "example", "location", "next step", "reason", "value", "waits for", "what")
+)
+_LONG_WORD = 40
 
 
 def is_terminal() -> bool:
@@ -175,10 +189,41 @@ def _rich_table(columns: Sequence[str], rows: list[list[tuple[str, str]]], right
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
     shown = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for name in columns:
-        shown.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    lines = [list(columns), *([text for text, _ in row] for row in rows)]
+    space = 3 * len(columns) - 1
+    widths = _widths(columns, lines, console.width - space)
+    for name, width in zip(columns, widths, strict=True):
+        shown.add_column(name, justify="right" if name in right else "left", overflow="fold", width=width)
     for row in rows:
         # Text, not markup: a dataid may contain [brackets].
         shown.add_row(*(Text(text, style=style) for text, style in row))
-    Console().print(shown)
+    # Where the names alone are wider than the terminal, it wraps the line itself: a copied name has no break in it.
+    console.width = max(console.width, sum(widths) + space)
+    console.print(shown)
+
+
+def _widths(columns: Sequence[str], lines: Sequence[Sequence[str]], available: int) -> list[int]:
+    """Texts give way first, then times and lists, and then long words in texts."""
+    from rich.cells import cell_len
+
+    whole = [max(cell_len(line[place]) for line in lines) for place in range(len(columns))]
+    words = [
+        max(cell_len(word) for line in lines for word in line[place].split() or [""]) for place in range(len(columns))
+    ]
+    texts = [
+        max(word, min(_LONG_WORD, full)) if name in _TEXTS else full
+        for name, word, full in zip(columns, words, whole, strict=True)
+    ]
+    wrapped = [
+        word if name in _TEXTS | _WRAPPING else full for name, word, full in zip(columns, words, whole, strict=True)
+    ]
+    broken = [min(width, _LONG_WORD) if name in _TEXTS else width for name, width in zip(columns, wrapped, strict=True)]
+    widths = whole
+    for least in (texts, wrapped, broken):
+        while sum(widths) > available and (
+            wide := [place for place, width in enumerate(widths) if width > least[place]]
+        ):
+            widths[max(wide, key=lambda place: widths[place])] -= 1
+    return widths

@@ -143,7 +143,7 @@ def _print_job(explained: WhyJob, blocked: bool) -> None:
         sample = "" if asked == waiting else f" (checked the first {asked:,} of {waiting:,})"
         output.heading(f"\nMissing, blocked, waiting or on hold{sample}")
         output.table(
-            ["chunks", "code", "reason", "example"],
+            ["chunks", "code", "reason", "for example"],
             [
                 [f"{obstacle.count:,}", (obstacle.code, "red"), obstacle.reason, obstacle.example or ""]
                 for obstacle in explained.obstacles

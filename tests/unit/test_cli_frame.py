@@ -172,6 +172,34 @@ def test_a_table_on_a_terminal_has_colours_and_keeps_brackets(
     assert "\x1b[31mFAILED" in printed
 
 
+def test_names_dataids_and_codes_stay_whole_on_a_narrow_terminal_and_texts_give_way(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    name, dataid, code = "clean_flights_by_carrier_and_day", "2024-01-05 a b", "DATA_NOT_READY"
+    reason = "raw_flights_by_carrier_and_day/2024-01-05 is RUNNING; wait for its producer " + "/mnt" + "/folder" * 20
+    row = [name, code, dataid, "2024-01-05 14:03 (3 h ago)", reason]
+    output.table(["DATASET", "code", "dataid", "since", "reason"], [row])
+    printed = capsys.readouterr().out
+    for whole in (name, code, dataid, "2024-01-05", "RUNNING;"):
+        assert whole in printed
+    assert max(map(len, printed.splitlines())) < 150
+    output.table(["dataid", "reason"], [[dataid, reason]])
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "".join(line[len(dataid) + 1 :].strip() for line in printed.splitlines()[3:]).count("/folder") == 20
+
+
+def test_a_name_wider_than_the_terminal_is_not_broken(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    output.table(["DATASET", "reason"], [["n" * 120, "it waits"]])
+    assert "n" * 120 in capsys.readouterr().out
+
+
 def test_control_characters_are_never_printed() -> None:
     assert output.printable("bad\x1b[2J mount\n\tat line 3\u202e") == r"bad\x1b[2J mount at line 3\u202e"
     assert output.printable("Zürich  15 °C") == "Zürich  15 °C"
