@@ -53,6 +53,11 @@ _RULES: Final = {
                  on n.datasetid = s.datasetid and n.dataid = s.dataid
          where s.locktype = 'OUT' and s.manifest_id is not null
            and (m.datasetid, m.dataid, m.version) is distinct from (s.datasetid, s.dataid, n.versions)""",
+    "an OUT row has the code of its version": """
+        select s.datasetid, s.jobid, s.dataid, s.manifest_id, s.code_version, m.code_version as code_of_version
+          from dataflow.datastatus s
+          left join dataflow.data_manifest m on m.manifest_id = s.manifest_id
+         where s.locktype = 'OUT' and s.code_version is distinct from m.code_version""",
     "every claim in the history has one verdict, with five yes answers unless it was forced": """
         select e.jobid, e.claim_id, v.verdicts, v.yes
           from (select distinct jobid, claim_id from dataflow.chunk_event where claim_id is not null) e

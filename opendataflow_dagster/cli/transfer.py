@@ -60,8 +60,9 @@ def look_up(*, datasets: list[str] | None = None, jobs: list[str] | None = None)
 
 def export_definitions(definitions: Registry) -> None:
     from opendataflow_dagster.model.registry_json import registry_to_json
+    from opendataflow_dagster.protocol.transfer import without_code
 
-    output.print_json(registry_to_json(definitions))
+    output.print_json(registry_to_json(without_code(definitions)))
 
 
 def register(change: Change, definitions: Registry) -> None:

@@ -125,6 +125,7 @@ def _node(
         owner=declaration.owner,
         domain=declaration.domain,
         description=declaration.description,
+        code_version=declaration.current_code(),
     )
     _refuse_changing_hours(declaration)
     job = None

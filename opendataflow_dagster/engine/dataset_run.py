@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from logging import Logger
 from typing import TYPE_CHECKING
 
 from ..ledger.database import Ledger
-from ..model.ids import DataId, RunId
+from ..model.ids import DataId, DatasetId, RunId
+from ..model.manifest import NewManifest, made_by
 from .cancellation import Cancellation
 from .claim_queue import NamedChunks
 from .dataset_graph import DatasetGraph, DatasetNode
-from .producer import Producer
+from .producer import HeldClaim, Producer
 from .retry import Retry
 from .run_result import ChunkResult, RunResult
 from .source import SourceContext
@@ -63,6 +63,11 @@ class DatasetRun:
             retry=Retry(self.log, cancellation.event),
             log=self.log,
         )
-        make = partial(declaration.source.make, declaration, context)
+
+        def make(held: HeldClaim) -> Mapping[DatasetId, NewManifest]:
+            # Asked for each chunk, and first: a script may be replaced while the run goes on.
+            code = declaration.current_code()
+            return made_by(code, declaration.source.make(declaration, context, held))
+
         producer = Producer(self.ledger, make, record, at_once=self.at_once, log=self.log, cancellation=cancellation)
         producer.run(queue)

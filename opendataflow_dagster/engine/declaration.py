@@ -60,12 +60,17 @@ class Declaration:
     skipped_input: Literal["waits", "passes"] = "waits"
     repeats: bool = False
     table: bool = False
+    code_version: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, *arguments: object, **named: object) -> object:
         if self.function is None:
             raise InvalidDefinition(f"DataSet {self.datasetid} is not made by a Python function, so it is not callable")
         return self.function(*arguments, **named)
+
+    def current_code(self) -> str | None:
+        """The version of the code that makes the next chunk; None: unknown."""
+        return self.code_version or self.source.fingerprint()
 
     @property
     def is_produced(self) -> bool:

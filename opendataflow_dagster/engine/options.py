@@ -50,6 +50,8 @@ class Options(TypedDict, total=False):
     skipped_input: Literal["waits", "passes"]
     #: May two chunks have the same content?
     repeats: bool
+    #: The version of the code, instead of a fingerprint; raise it when code that the function calls changes.
+    code_version: str | None
     #: Keep a Spark catalog table for outside readers (docs/guides/operate.md).
     table: bool
 
@@ -101,5 +103,6 @@ _VALID: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "timezone": (_is(str), "the name of a time zone, such as UTC"),
     "skipped_input": (lambda value: value in ("waits", "passes"), "'waits' or 'passes'"),
     "repeats": (_is(bool), "True or False"),
+    "code_version": (_is(str, NoneType), "a text, such as '2'"),
     "table": (_is(bool), "True or False"),
 }

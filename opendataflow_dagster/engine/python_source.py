@@ -11,12 +11,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Protocol, Unpack
 
 from ..model.errors import InvalidDefinition
 from ..model.ids import dataset_id
 from .chunk import ChunkContext, Inputs
 from .declaration import Declaration, declare
+from .fingerprint import of_function
 from .options import Options, refuse_wrong_options
 from .spark_source import SparkSource
 
@@ -30,6 +32,14 @@ class PythonSource(SparkSource):
     function: Callable[..., object]
     parameters: tuple[str, ...]
     takes_context: bool
+
+    def fingerprint(self) -> str | None:
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str | None:
+        """The declaration asks when it loads: later, the file may have changed, and the function not."""
+        return of_function(self.function)
 
     def compute(self, inputs: Inputs, context: ChunkContext) -> object:
         arguments: dict[str, object] = {parameter: inputs.frame(parameter) for parameter in self.parameters}

@@ -54,6 +54,10 @@ class Source(Protocol):
         """False: another system makes the chunks and announces them."""
         ...
 
+    def fingerprint(self) -> str | None:
+        """Of the code that the next chunk is made by; None: unknown. See fingerprint.py."""
+        ...
+
     def validate(self, declaration: Declaration) -> None:
         """Raise InvalidDefinition for an option that this source does not support."""
         ...

@@ -29,6 +29,9 @@ class SparkSource(ABC):
     is_produced: ClassVar[bool] = True
 
     @abstractmethod
+    def fingerprint(self) -> str | None: ...
+
+    @abstractmethod
     def compute(self, inputs: Inputs, context: ChunkContext) -> object:
         """The rows of one chunk. Authors may return anything, so the result is checked."""
 

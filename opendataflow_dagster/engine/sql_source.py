@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Unpack
 
@@ -19,6 +20,7 @@ from ..model.errors import InvalidDefinition
 from ..model.ids import dataset_id
 from .chunk import ChunkContext, Inputs
 from .declaration import Declaration, declare
+from .fingerprint import of_query
 from .options import Options, refuse_wrong_options
 from .spark_source import SparkSource
 from .sql_columns import columns_of_query
@@ -30,6 +32,13 @@ class SqlSource(SparkSource):
 
     text: str
     tables: tuple[str, ...]
+
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return of_query(self.text)
 
     def columns(self, inputs: Mapping[str, Sequence[str]]) -> Sequence[str] | None:
         return columns_of_query(self.text, inputs)

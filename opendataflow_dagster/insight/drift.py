@@ -11,7 +11,7 @@ from ..model.definition import Registry
 from ..model.errors import InvalidDefinition, UnknownName
 from ..model.registry_json import to_named_json
 from ..model.status import Status
-from ..protocol.transfer import export_registry, import_declared
+from ..protocol.transfer import export_registry, import_declared, with_known_code
 from ..warehouse.placement import missing
 from .status import status
 
@@ -43,7 +43,9 @@ class DriftReport:
 
 
 def find_drift(ledger: Ledger, declared: Registry) -> DriftReport:
-    in_code, in_ledger = _without_connections(declared), _without_connections(export_registry(ledger))
+    registered = export_registry(ledger)
+    in_code = _without_connections(with_known_code(declared, registered))
+    in_ledger = _without_connections(registered)
     findings: list[DriftFinding] = []
     for name, definition in in_code.items():
         if name not in in_ledger:

@@ -11,7 +11,17 @@ from ..model.job import POLICY, Input, Job, Policy
 from ..model.partitions import partitions_from_json
 from .database import Row, Transaction
 
-_PLAIN = ("schema_hash", "foreign_ready", "skipped_input", "repeats", "timezone", "owner", "domain", "description")
+_PLAIN = (
+    "schema_hash",
+    "foreign_ready",
+    "skipped_input",
+    "repeats",
+    "timezone",
+    "owner",
+    "domain",
+    "description",
+    "code_version",
+)
 
 
 def read_registry(

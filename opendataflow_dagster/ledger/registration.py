@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from ..model.dataset import Dataset
 from ..model.job import POLICY, Job
-from .database import Transaction
+from .database import Row, Transaction
 
 #: jobid, itemtype, datasetid, itemvalue, mapping
 _Item: TypeAlias = tuple[str, str, str | None, str | None, str]
@@ -36,12 +36,14 @@ def put(transaction: Transaction, datasets: Sequence[Dataset], jobs: Sequence[Jo
 def _changed_datasets(transaction: Transaction, datasets: Sequence[Dataset]) -> list[Dataset]:
     wanted = [dataset.datasetid for dataset in datasets]
     found = {row["datasetid"]: row for row in transaction.rows("dataset_definitions", datasetids=wanted)}
-    return [
-        dataset
-        for dataset in datasets
-        if (row := found.get(dataset.datasetid)) is None
-        or {name: row[name] for name in dataset.columns()} != dataset.columns()
-    ]
+    return [dataset for dataset in datasets if (row := found.get(dataset.datasetid)) is None or _differs(dataset, row)]
+
+
+def _differs(dataset: Dataset, row: Row) -> bool:
+    columns = dataset.columns()
+    if dataset.code_version is None:
+        del columns["code_version"]  # what is known of the code stays
+    return any(row[name] != value for name, value in columns.items())
 
 
 def _changed_jobs(transaction: Transaction, jobs: Sequence[Job]) -> list[Job]:

@@ -87,6 +87,11 @@ def room(transaction: Transaction, jobid: JobId) -> Room:
     )
 
 
+def register_script(transaction: Transaction, jobid: JobId, code_version: str) -> None:
+    """The code that makes the outputs of this Job, unless their DataSets declare it."""
+    transaction.rows("register_script", jobid=jobid, code_version=code_version)
+
+
 def job_items(transaction: Transaction, jobid: JobId) -> list[JobItem]:
     return [JobItem(**row) for row in transaction.rows("script_items", jobid=jobid)]
 

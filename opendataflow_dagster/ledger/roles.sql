@@ -85,7 +85,7 @@ begin
         dataflow.begin_run(text, text, text), dataflow.record_heartbeat(bigint), dataflow.end_run(bigint, text),
         dataflow.end_forgotten_runs(), dataflow.delete_empty_run(bigint),
         dataflow.drop_versions(text, integer, interval, interval, text), dataflow.versions_dropped(bigint[]),
-        dataflow.script_items(text)
+        dataflow.script_items(text), dataflow.register_script(text, text)
         to dataflow_operator, dataflow_admin;
 
     -- Changes the registry.

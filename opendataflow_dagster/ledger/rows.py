@@ -119,6 +119,7 @@ def manifest(row: Mapping[str, Any]) -> Manifest:
         ),
         inputs=input_versions(row["inputs"]),
         published=datetime.fromisoformat(published) if isinstance(published, str) else published,
+        code_version=row["code_version"],
     )
 
 

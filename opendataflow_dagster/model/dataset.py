@@ -7,7 +7,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from .errors import InvalidDefinition
-from .ids import DatasetId, dataset_id, is_storable
+from .ids import DatasetId, code_version, dataset_id, is_storable
 from .partitions import Partitions
 from .text import brief
 
@@ -30,9 +30,13 @@ class Dataset:
     owner: str | None = None
     domain: str | None = None
     description: str | None = None
+    #: The code that makes its next version; None: unknown, and a registration leaves what is known.
+    code_version: str | None = None
 
     def __post_init__(self) -> None:
         dataset_id(self.datasetid)
+        if self.code_version is not None:
+            code_version(self.code_version, self.datasetid)
         try:
             ZoneInfo(self.timezone)
         except (KeyError, ValueError, OSError):

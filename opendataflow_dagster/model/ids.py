@@ -51,6 +51,10 @@ def data_id(text: str) -> DataId:
     return DataId(_checked("dataid", text, MAX_DATAID_BYTES))
 
 
+def code_version(text: str, datasetid: DatasetId) -> str:
+    return _checked(f"code_version of DataSet {datasetid}", text, MAX_NAME_BYTES)
+
+
 def natural_key(dataid: str) -> tuple[str, str]:
     """Sorts 9 before 10 and dates by date, as `dataflow.natural_key` does in the ledger."""
     padded = _DIGITS.sub(lambda digits: digits.group()[-20:].rjust(20, "0"), dataid)

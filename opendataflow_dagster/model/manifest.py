@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -82,6 +83,8 @@ class NewManifest:
     schema_hash: str | None = None
     content_digest: str | None = None
     checks: tuple[CheckResult, ...] = ()
+    #: The code that made it; None: unknown.
+    code_version: str | None = None
 
     def __post_init__(self) -> None:
         parts = self.location.split("/")
@@ -104,10 +107,15 @@ class NewManifest:
             "schema_hash": self.schema_hash,
             "content_digest": self.content_digest,
             "checks": [result.to_json() for result in self.checks],
+            "code_version": self.code_version,
         }
 
     def __str__(self) -> str:
         return json.dumps(self.to_json())
+
+
+def made_by(code_version: str | None, manifests: Mapping[DatasetId, NewManifest]) -> dict[DatasetId, NewManifest]:
+    return {name: replace(manifest, code_version=code_version) for name, manifest in manifests.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,6 +134,8 @@ class Manifest:
     checks: tuple[CheckResult, ...] = field(repr=False)
     inputs: tuple[InputVersion, ...] = field(repr=False)
     published: datetime
+    #: The code that made it; None: unknown.
+    code_version: str | None = None
 
 
 def as_new(manifest: Manifest) -> NewManifest:
@@ -137,4 +147,5 @@ def as_new(manifest: Manifest) -> NewManifest:
         schema_hash=manifest.schema_hash,
         content_digest=manifest.content_digest,
         checks=manifest.checks,
+        code_version=manifest.code_version,
     )

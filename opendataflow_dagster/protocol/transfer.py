@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..ledger import definitions
 from ..ledger.database import Ledger
 from ..ledger.retry import gives_way
 from ..ledger.settling import settle
+from ..model.dataset import Dataset
 from ..model.definition import Registry
 from ..model.errors import UnknownName
 from ..model.registry_json import to_named_json
@@ -66,9 +67,31 @@ def with_stored_connections(ledger: Ledger, declared: Registry) -> Registry:
     )
 
 
+def with_known_code(wanted: Registry, stored: Registry) -> Registry:
+    """A definition without its code, such as an exported one, leaves what the ledger knows of it."""
+    known = {definition.dataset.datasetid: definition.dataset.code_version for definition in stored.datasets}
+    return _with_code(wanted, lambda dataset: dataset.code_version or known.get(dataset.datasetid))
+
+
+def without_code(registry: Registry) -> Registry:
+    """For another ledger, or for a time when the code is another."""
+    return _with_code(registry, lambda _: None)
+
+
+def _with_code(registry: Registry, code_of: Callable[[Dataset], str | None]) -> Registry:
+    datasets = [definition.dataset for definition in registry.datasets]
+    coded = [replace(dataset, code_version=code_of(dataset)) for dataset in datasets]
+    return replace(
+        registry,
+        datasets=tuple(
+            replace(definition, dataset=dataset) for definition, dataset in zip(registry.datasets, coded, strict=True)
+        ),
+    )
+
+
 def preview_import(stored: Registry, wanted: Registry) -> RegistryChanges:
     """What importing `wanted` changes in a ledger that has `stored`."""
-    before, after = to_named_json(stored), to_named_json(wanted)
+    before, after = to_named_json(stored), to_named_json(with_known_code(wanted, stored))
     return RegistryChanges(
         new=tuple(name for name in after if name not in before),
         changed=tuple(name for name in after if name in before and before[name] != after[name]),

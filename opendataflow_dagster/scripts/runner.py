@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from ..engine.cancellation import Cancellation
 from ..engine.claim_queue import ClaimQueue
+from ..engine.fingerprint import of_command
 from ..engine.producer import HeldClaim, Producer
 from ..engine.run_result import ChunkResult
 from ..ledger import chunks, claims, registry
 from ..ledger.database import Ledger
 from ..ledger.waiting import idle_reasons
 from ..model.claim import Claim
-from ..model.errors import NoGo
+from ..model.errors import NoGo, OpenDataFlowError
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, RunId, data_id
-from ..model.manifest import NewManifest
+from ..model.manifest import NewManifest, made_by
 from ..model.status import Status
 from ..protocol.claim import claim
 from ..protocol.force import force
@@ -73,7 +75,7 @@ def run_chunk(ledger: Ledger, order: Order, dataid: str, *, forced: bool = False
         return _claim_or_resubmit(ledger, order, outputs, name, run_id, requested)
 
     try:
-        _run(ledger, order, environment, report, lambda run_id: SingleChunk(take, report, run_id), 1)
+        _run(ledger, order, environment, report, lambda run_id: SingleChunk(take, report, run_id), 1, forced=forced)
     except NoGo:
         if room(ledger, order.jobid).paused is None:
             raise
@@ -113,14 +115,18 @@ def _run(
     report: Report,
     queue_of: Callable[[RunId], ClaimQueue],
     parallel: int,
+    *,
+    forced: bool = False,
 ) -> None:
     programs: dict[ClaimId, Program] = {}
+    script = _JobScript(ledger, order, is_registered=not forced)
 
     def make(held: HeldClaim) -> Mapping[DatasetId, NewManifest]:
         screen = order.screen(held.claim) if order.screen is not None else None
         program = Program(command=order.command, logs=order.logs, stop=order.stop, limits=order.limits, screen=screen)
         programs[held.claim.claim_id] = program
-        return program.run(held, environment.refresh())
+        code = script.current_code()
+        return made_by(code, program.run(held, environment.refresh()))
 
     def tell(chunk: ChunkResult) -> None:
         program = programs.pop(chunk.claim.claim_id)
@@ -160,6 +166,23 @@ def _run(
             end_run(ledger, run_id, failed=not succeeded)
         else:
             discard_run(ledger, run_id)
+
+
+class _JobScript:
+    """The code of the Job's outputs. A script may be replaced while it runs for other chunks."""
+
+    def __init__(self, ledger: Ledger, order: Order, *, is_registered: bool) -> None:
+        self._ledger, self._order, self._is_registered = ledger, order, is_registered
+        self._registered: str | None = None
+
+    def current_code(self) -> str | None:
+        code = of_command(self._order.command)
+        if self._is_registered and code is not None and code != self._registered:
+            # The chunk does not need it, and the next one tries again.
+            with suppress(OpenDataFlowError), self._ledger.statement() as statement:
+                registry.register_script(statement, self._order.jobid, code)
+                self._registered = code
+        return code
 
 
 def _rehearse(order: Order, environment: JobEnvironment, report: Report, queue: ClaimQueue) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar, Unpack
 
 from ..engine.declaration import Declaration, declare
+from ..engine.fingerprint import of_command
 from ..engine.options import Options, refuse_wrong_options
 from ..engine.producer import HeldClaim
 from ..engine.source import SourceContext
@@ -29,6 +30,9 @@ class ScriptSource:
     is_produced: ClassVar[bool] = True
 
     command: tuple[str, ...]
+
+    def fingerprint(self) -> str | None:
+        return of_command(self.command)
 
     def validate(self, declaration: Declaration) -> None:
         name = declaration.datasetid

@@ -63,6 +63,9 @@ class NoteSource:
     text: str
     running: list[int] = field(default_factory=list)
 
+    def fingerprint(self) -> str:
+        return f"note:{self.text}"
+
     def validate(self, declaration: Declaration) -> None:
         if declaration.table:
             raise InvalidDefinition(f"DataSet {declaration.datasetid}: a note has no table")

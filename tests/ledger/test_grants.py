@@ -27,7 +27,7 @@ READING = """
 OPERATING = """
     announce begin_run claim delete_empty_run drop_versions end_forgotten_runs end_run evaluate evaluate_again force
     idle_writers open_days patrol plan publish rebuild_turns record record_heartbeat refuse_to_wait renew request
-    remove_left_over rollback script_items settle versions_dropped
+    register_script remove_left_over rollback script_items settle versions_dropped
 """
 ADMINISTERING = "hold_registry stored_passwords"
 #: Of constraints, which run as the user who writes.

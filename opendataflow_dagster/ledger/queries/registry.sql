@@ -20,15 +20,24 @@ select dataflow.hold_registry()
 -- name: put_datasets
 -- Code is the master: the rows become what the code declares. A single statement rebuilds the runnable set only once.
 insert into dataflow.dataset as d (datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, repeats, timezone,
-                                   owner, domain, description)
-select n.datasetid, n.location, n.partitions, n.schema_hash, n.foreign_ready, n.skipped_input, n.repeats, n.timezone, n.owner, n.domain, n.description
+                                   owner, domain, description, code_version)
+select n.datasetid, n.location, n.partitions, n.schema_hash, n.foreign_ready, n.skipped_input, n.repeats, n.timezone, n.owner, n.domain, n.description,
+       n.code_version
   from unnest(%(datasetid)s::text[], %(location)s::text[], %(partitions)s::jsonb[], %(schema_hash)s::text[], %(foreign_ready)s::text[],
-              %(skipped_input)s::text[], %(repeats)s::boolean[], %(timezone)s::text[], %(owner)s::text[], %(domain)s::text[], %(description)s::text[])
-       as n(datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, repeats, timezone, owner, domain, description)
+              %(skipped_input)s::text[], %(repeats)s::boolean[], %(timezone)s::text[], %(owner)s::text[], %(domain)s::text[], %(description)s::text[],
+              %(code_version)s::text[])
+       as n(datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, repeats, timezone, owner, domain, description,
+            code_version)
 on conflict (datasetid) do update
    set location = excluded.location, partitions = excluded.partitions, schema_hash = excluded.schema_hash,
        foreign_ready = excluded.foreign_ready, skipped_input = excluded.skipped_input, repeats = excluded.repeats,
-       timezone = excluded.timezone, owner = excluded.owner, domain = excluded.domain, description = excluded.description
+       timezone = excluded.timezone, owner = excluded.owner, domain = excluded.domain, description = excluded.description,
+       -- A definition that does not know its code, such as an imported one, leaves what is known.
+       code_version = coalesce(excluded.code_version, d.code_version)
+
+-- name: register_script
+-- The script that a Job runs is the code of its outputs.
+select dataflow.register_script(%(jobid)s, %(code_version)s)
 
 -- name: drop_job_items
 -- Items that the code no longer declares.

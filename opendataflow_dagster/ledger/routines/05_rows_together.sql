@@ -131,14 +131,16 @@ declare
     other record;
 begin
     for other in
-        select s.datasetid, s.jobid, s.dataid, s.manifest_id from dataflow.datastatus s
+        select s.datasetid, s.jobid, s.dataid, s.manifest_id, s.code_version from dataflow.datastatus s
          where s.datasetid = any (p_outputs) and s.dataid = any (p_dataids) and s.locktype = 'OUT' and s.jobid <> p_jobid
            and s.status in ('PENDING', 'RESUBMIT')
          order by s.datasetid, s.dataid, s.jobid
            for update
     loop
         -- The version that readers get until there is a new one comes along.
-        update dataflow.datastatus s set manifest_id = greatest(s.manifest_id, other.manifest_id)
+        update dataflow.datastatus s
+           set manifest_id = greatest(s.manifest_id, other.manifest_id),
+               code_version = case when other.manifest_id > coalesce(s.manifest_id, 0) then other.code_version else s.code_version end
          where s.datasetid = other.datasetid and s.jobid = p_jobid and s.dataid = other.dataid and s.locktype = 'OUT';
         if found then
             delete from dataflow.datastatus s

@@ -49,6 +49,7 @@ begin
         if new.manifest_id is not distinct from old.manifest_id and new.locktype = 'OUT'
            and not (old.status = 'HOLD' and old.held_status = 'READY') then
             new.manifest_id := null;
+            new.code_version := null;
         end if;
     elsif new.status = 'RESUBMIT' and new.retries = old.retries then
         new.retries := 0;  -- not counted as a retry, so a person asked

@@ -18,6 +18,7 @@ create type dataflow.staged as (
     schema_hash    text,
     content_digest text,
     checks         jsonb,
+    code_version   text,
     run_id         bigint,
     place          tid
 );
@@ -49,7 +50,7 @@ begin
     -- ours and stay in their places. The outputs of a claim are published together or not at all.
     staged := array(
     select row (g.datasetid, g.jobid, g.dataid, g.claim_id, g.location, g.files, g.bytes, g.row_count, g.schema_hash, g.content_digest,
-                          g.checks, s.run_id, s.place)::dataflow.staged
+                          g.checks, g.code_version, s.run_id, s.place)::dataflow.staged
       from (select * from json_populate_recordset(null::dataflow.staged, p_outputs) order by datasetid, jobid, dataid) g
       left join lateral (select t.run_id, t.ctid as place from dataflow.datastatus t
                           where t.datasetid = g.datasetid and t.jobid = g.jobid and t.dataid = g.dataid and t.locktype = 'OUT'
@@ -78,14 +79,14 @@ begin
          where g.claim_id <> all (array(select b.claim_id from given b where b.problem is not null))
     ), made as (
         insert into dataflow.data_manifest (manifest_id, datasetid, dataid, version, jobid, claim_id, run_id, location, files, bytes, row_count,
-                                            schema_hash, content_digest, checks, inputs) overriding system value
+                                            schema_hash, content_digest, checks, code_version, inputs) overriding system value
         select f.manifest_id, f.datasetid, f.dataid, f.version, f.jobid, f.claim_id, f.run_id, f.location, f.files, f.bytes, f.row_count,
-               f.schema_hash, f.content_digest, f.checks,
+               f.schema_hash, f.content_digest, f.checks, f.code_version,
                coalesce((select v.inputs from dataflow.verdict v
                           where v.jobid = f.jobid and v.dataid = f.dataid and v.claim_id = f.claim_id limit 1), '[]')
           from fitting f
     ), ready as (
-        update dataflow.datastatus s set status = 'READY', manifest_id = f.manifest_id from fitting f where s.ctid = f.place
+        update dataflow.datastatus s set status = 'READY', manifest_id = f.manifest_id, code_version = f.code_version from fitting f where s.ctid = f.place
     )
     select json_build_object(
                'published', coalesce((select json_agg(json_build_object('claim_id', f.claim_id, 'datasetid', f.datasetid, 'manifest_id', f.manifest_id,

@@ -56,17 +56,21 @@ begin
     with given as materialized (
         select g.dataid, g.manifest from unnest(p_dataids, p_manifests) as g(dataid, manifest)
     ), made as (
-        insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location, files, bytes, row_count, schema_hash, content_digest, checks)
+        insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location, files, bytes, row_count, schema_hash, content_digest, checks,
+                                            code_version)
         select p_datasetid, g.dataid,
                1 + coalesce((select max(m.version) from dataflow.data_manifest m where m.datasetid = p_datasetid and m.dataid = g.dataid), 0),
                'announced', g.manifest ->> 'location', g.manifest -> 'files', (g.manifest ->> 'bytes')::bigint, (g.manifest ->> 'row_count')::bigint,
-               g.manifest ->> 'schema_hash', g.manifest ->> 'content_digest', g.manifest -> 'checks'
+               g.manifest ->> 'schema_hash', g.manifest ->> 'content_digest', g.manifest -> 'checks',
+               g.manifest ->> 'code_version'
           from given g where g.manifest is not null
-        returning dataid, manifest_id
+        returning dataid, manifest_id, code_version
     )
-    insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, manifest_id)
-    select p_datasetid, 'announced', g.dataid, 'OUT', 'READY', m.manifest_id from given g left join made m on m.dataid = g.dataid
-        on conflict (datasetid, jobid, dataid) do update set status = 'READY', manifest_id = excluded.manifest_id
+    insert into dataflow.datastatus as s (datasetid, jobid, dataid, locktype, status, manifest_id, code_version)
+    select p_datasetid, 'announced', g.dataid, 'OUT', 'READY', m.manifest_id, m.code_version
+      from given g left join made m on m.dataid = g.dataid
+        on conflict (datasetid, jobid, dataid) do update
+       set status = 'READY', manifest_id = excluded.manifest_id, code_version = excluded.code_version
      where s.status is distinct from 'READY' or excluded.manifest_id is not null
     returning s.dataid::text;
 end
@@ -85,15 +89,15 @@ begin
           from dataflow.data_manifest m where m.manifest_id = p_manifest_id
     ), made as (
         insert into dataflow.data_manifest (datasetid, dataid, version, jobid, location, files, bytes, row_count, schema_hash, content_digest,
-                                            checks, inputs)
+                                            checks, code_version, inputs)
         select m.datasetid, m.dataid, (select max(n.version) + 1 from dataflow.data_manifest n where n.datasetid = m.datasetid and n.dataid = m.dataid),
-               m.jobid, m.location, m.files, m.bytes, m.row_count, m.schema_hash, m.content_digest, m.checks, m.inputs
+               m.jobid, m.location, m.files, m.bytes, m.row_count, m.schema_hash, m.content_digest, m.checks, m.code_version, m.inputs
           from old m
          where exists (select from dataflow.datastatus s
                         where s.datasetid = m.datasetid and s.dataid = m.dataid and s.locktype = 'OUT' and s.claim_id is null and s.status <> 'HOLD')
-        returning datasetid, dataid, manifest_id, data_manifest.version
+        returning datasetid, dataid, manifest_id, data_manifest.version, data_manifest.code_version
     ), ready as (
-        update dataflow.datastatus s set status = 'READY', manifest_id = m.manifest_id, reason = p_reason
+        update dataflow.datastatus s set status = 'READY', manifest_id = m.manifest_id, code_version = m.code_version, reason = p_reason
           from made m
          where s.datasetid = m.datasetid and s.dataid = m.dataid and s.locktype = 'OUT' and s.claim_id is null and s.status <> 'HOLD'
         returning m.version
@@ -142,6 +146,22 @@ begin atomic
     delete from dataflow.job_run r
      where r.run_id = p_run_id and not exists (select from dataflow.chunk_event e where e.at >= r.started and e.run_id = r.run_id);
 end;
+
+-- The script that runs for a Job is the code of its outputs, unless their code is declared, or is no script.
+create function dataflow.register_script(p_jobid text, p_code_version text) returns void
+    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+begin
+    if p_code_version !~ '^script:[0-9a-f]{16}$' then
+        raise exception '% is not the fingerprint of a script', quote_literal(p_code_version) using errcode = 'DF002', hint = 'odf run records it';
+    end if;
+    update dataflow.dataset d set code_version = p_code_version
+      from dataflow.job j
+     where j.jobid = p_jobid and j.itemtype = 'OUT' and d.datasetid = j.datasetid
+       and coalesce(d.code_version, 'script:') ~ '^script:' and d.code_version is distinct from p_code_version;
+end
+$$;
 
 -- Passwords, encrypted. Nobody reads the column itself.
 
