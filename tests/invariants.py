@@ -127,7 +127,7 @@ def assert_invariants(connection: psycopg.Connection[Any]) -> None:
     with connection.cursor(row_factory=tuple_row) as cursor:
         broken = cursor.execute(_ALL.encode()).fetchall()
         assert not broken, "\n".join(f"broken: {rule}: {row}" for rule, row in broken)
-        cursor.execute("select dataflow.settle(null, 1000000)")
+        cursor.execute("select dataflow.settle(null, 1000000, array['', ''])")
         with connection.transaction(force_rollback=True):
             cursor.execute("lock table dataflow.datastatus in share row exclusive mode")
             kept, turns = (set(cursor.execute(query).fetchall()) for query in (_RUNNABLE, _TURNS))

@@ -80,7 +80,7 @@ begin
         dataflow.record(text, text[], text[], boolean), dataflow.publish(json),
         dataflow.renew(text[], text[], text[], bigint[], interval[]),
         dataflow.announce(text, text[], jsonb[]), dataflow.rollback(bigint, text),
-        dataflow.evaluate(text[], text[]), dataflow.open_days(), dataflow.remove_left_over(), dataflow.patrol(integer), dataflow.settle(text, integer),
+        dataflow.evaluate(text[], text[]), dataflow.open_days(), dataflow.remove_left_over(), dataflow.patrol(integer), dataflow.settle(text, integer, text[]),
         dataflow.evaluate_again(text, text[]), dataflow.rebuild_turns(text), dataflow.refuse_to_wait(text, integer[]), dataflow.idle_writers(),
         dataflow.begin_run(text, text, text), dataflow.record_heartbeat(bigint), dataflow.end_run(bigint, text),
         dataflow.end_forgotten_runs(), dataflow.delete_empty_run(bigint),

@@ -18,11 +18,13 @@ PATIENCE_SECONDS: Final = 5.0
 
 def settle(ledger: Ledger, jobid: JobId | None = None) -> None:
     """This Job, or all. A Job that is not settled yet is claimed by nobody, so a claim calls this, and heal does."""
+    place: list[str] | None = [jobid or "", ""]
+
+    def step() -> list[str] | None:
+        with ledger.statement() as statement:
+            left: list[str] | None = statement.value("settle", jobid=jobid, count=PORTION, place=place)
+            return left
+
     with suppress(LedgerConflict):  # the next claim or heal goes on
-        while retry_conflicts(lambda: _settle_portion(ledger, jobid), PATIENCE_SECONDS):
-            pass
-
-
-def _settle_portion(ledger: Ledger, jobid: JobId | None) -> bool:
-    with ledger.statement() as statement:
-        return bool(statement.value("settle", jobid=jobid, count=PORTION))
+        while place is not None:
+            place = retry_conflicts(step, PATIENCE_SECONDS)

@@ -301,7 +301,7 @@ TRICKS = {
     "an empty text": "select dataflow.record('print', array['3'], array[''], true)",
     "nonsense": f"select dataflow.record('print', array['3'], array['{NONSENSE}'], true)",
     "rebuilding": "select dataflow.evaluate_again('print', array['3'])",
-    "settling": "select dataflow.settle('print', 1000)",
+    "settling": "select dataflow.settle('print', 1000, array['', ''])",
     "planning": "select dataflow.plan('print', array['3'], null, '{}', '{}', '{}')",
     "planning without inputs": "select dataflow.plan('print', array['3'], null, array['3'], array['page'], array[''])",
     "a request": "select dataflow.request('print', array['3'], now(), null, '', 'ada', '{}', '{}', '{}')",

@@ -475,7 +475,7 @@ def test_a_reader_cannot_write_through_a_function_either(logins: dict[str, str],
         ).fetchall()
     assert [name for (name,) in found] == [], "these act with the rights of the owner"
     with psycopg.connect(logins["reader"], autocommit=True) as connection:
-        assert refused(connection, "select dataflow.settle(null, 1)")
+        assert refused(connection, "select dataflow.settle(null, 1, array['', ''])")
 
 
 def test_a_reader_sees_every_column_of_a_dataset_but_its_password(logins: dict[str, str], roles_database: str) -> None:

@@ -172,6 +172,28 @@ def test_a_chunk_that_someone_holds_is_settled_later_and_delays_no_other(flow: F
     assert_invariants(flow.psql)
 
 
+def test_any_number_of_broken_chunks_stops_neither_heal_nor_the_other_jobs(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than one portion of them: heal meets each once."""
+    monkeypatch.setattr("opendataflow_dagster.ledger.settling.PORTION", 10)
+    load, later = flow.register("load: -> raw", "zz: -> last")
+    flow.plan(load, [f"{number}-{number}" for number in range(25)])
+    flow.plan(later, ["1"])
+    no_steps = """'{"kind": "range", "first": 0, "step": 0, "last": 99}'"""
+    flow.type(f"update dataflow.dataset set partitions = {no_steps} where datasetid = 'raw'")
+    assert len(heal(flow.ledger).problems) == 25
+    flow.type("update dataflow.dataset set repeats = true where datasetid in ('raw', 'last')")
+    healed = heal(flow.ledger)
+    assert len(healed.problems) == 25
+    assert all("division by zero" in problem for problem in healed.problems)
+    assert [claim.dataid for claim in claim_next(flow.ledger, "zz")] == ["1"], "it comes after them, and is settled"
+    flow.type("update dataflow.dataset set partitions = null where datasetid = 'raw'")
+    assert heal(flow.ledger).problems == ()
+    assert len(claim_next(flow.ledger, "load", 100)) == 25
+    assert_invariants(flow.psql)
+
+
 @pytest.mark.parametrize("zone", ["localtime", "Mars/Olympus", "UTC+25"])
 def test_a_time_zone_that_postgres_does_not_know_is_refused_however_it_is_typed(flow: Flow, zone: str) -> None:
     with pytest.raises(InvalidDefinition, match=r"DataSet today.*time zone"):
@@ -412,6 +434,29 @@ def test_giving_way_for_long_writes_few_lines_into_the_log_of_the_server(tmp_pat
 
 
 # ---- what grows with what changes
+
+
+def test_a_changed_job_is_settled_by_reading_its_own_chunks_whatever_was_planned_before(flow: Flow) -> None:
+    """A session that has seen the tables empty keeps its plans."""
+    load, _ = flow.register("load: -> raw", "other: -> more")
+    session = flow.psql
+    session.execute("set plan_cache_mode = force_generic_plan; set enable_seqscan = off")
+    settle_other = b"select dataflow.rebuild_turns('other'), dataflow.evaluate_again('other', array['1'])"
+    session.execute(settle_other)
+    flow.plan(load, map(str, range(2000)))
+
+    def rows_read() -> int:
+        session.execute("select pg_stat_force_next_flush()")
+        read = session.execute(
+            "select sum(pg_stat_get_tuples_returned(i.indexrelid)) from pg_index i"
+            " where i.indrelid = 'dataflow.datastatus'::regclass"
+        ).fetchone()
+        assert read is not None
+        return int(read[0])
+
+    before = rows_read()
+    session.execute(settle_other)
+    assert rows_read() - before < 100
 
 
 @pytest.mark.parametrize("count", [scaled(50_000, fast=2_000)])

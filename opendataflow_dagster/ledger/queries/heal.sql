@@ -101,8 +101,8 @@ select coalesce(sum(cardinality(b.dataids)), 0)::int as asked
 select dataflow.patrol(%(count)s)
 
 -- name: settle
--- Evaluate chunks of Jobs whose definition changed, at most this many; null: of any Job. Is there more to do?
-select dataflow.settle(%(jobid)s, %(count)s) as more
+-- Evaluate chunks of Jobs whose definition changed, at most this many; null: of any Job. Where is there more to do?
+select dataflow.settle(%(jobid)s, %(count)s, %(place)s::text[]) as place
 
 -- name: unsettle_all
 -- After an upgrade, every answer is an old one, and a Job may read a `today` that is not registered.

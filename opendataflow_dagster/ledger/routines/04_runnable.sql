@@ -159,7 +159,9 @@ begin
                      select r.dataid from dataflow.runnable r where r.jobid = p_jobid
                      union
                      select s.dataid from dataflow.job j
-                       join dataflow.datastatus s on s.datasetid = j.datasetid and s.locktype = 'OUT' and coalesce(s.status, '') not in ('READY', 'SKIPPED')
+                      cross join lateral (select t.dataid from dataflow.datastatus t
+                                           where t.datasetid = j.datasetid and t.locktype = 'OUT' and coalesce(t.status, '') not in ('READY', 'SKIPPED')
+                                          offset 0) s
                       where j.jobid = p_jobid and j.itemtype = 'OUT');
     perform dataflow.keep_turns(array_fill(p_jobid, array[cardinality(dataids)]), dataids);
 end

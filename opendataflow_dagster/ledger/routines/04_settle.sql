@@ -184,8 +184,10 @@ exception
 end
 $$;
 
--- Settle the marked Jobs (null: all), about p_count chunks. What another session is settling is passed over. Is there more to do?
-create function dataflow.settle(p_jobid text, p_count integer) returns boolean
+-- Settle the marked Jobs (null: all), about p_count chunks, from this mark on: {jobid, dataid}. What another session is settling
+-- is passed over. Returns the mark to go on with; null: that was the last. A mark that stays, because its chunk is busy or
+-- broken, is met once on the way.
+create function dataflow.settle(p_jobid text, p_count integer, p_from text[]) returns text[]
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -195,11 +197,12 @@ declare
     seen   integer := 0;
 begin
     for mark in
-        select u.jobid, u.dataid, u.after from dataflow.unsettled u where p_jobid is null or u.jobid = p_jobid
+        select u.jobid, u.dataid, u.after from dataflow.unsettled u
+         where (p_jobid is null or u.jobid = p_jobid) and (u.jobid, u.dataid) >= (p_from[1], p_from[2])
          order by u.jobid, u.dataid for update skip locked
     loop
         if seen >= p_count then
-            return true;
+            return array[mark.jobid, mark.dataid];
         end if;
         if mark.dataid = '' and mark.after = '' then
             perform dataflow.rebuild_turns(mark.jobid);
@@ -211,14 +214,15 @@ begin
              where u.jobid = mark.jobid and u.dataid = mark.dataid and result.busy = '{}' and result.broken = '{}';
         else
             insert into dataflow.unsettled (jobid, dataid) select mark.jobid, b.dataid from unnest(result.busy) as b(dataid) on conflict do nothing;
-            if cardinality(chunks) < p_count - seen then
-                delete from dataflow.unsettled u where u.jobid = mark.jobid and u.dataid = '';
-            else
+            if cardinality(chunks) = p_count - seen then
                 update dataflow.unsettled u set after = chunks[p_count - seen] where u.jobid = mark.jobid and u.dataid = '';
+                return array[mark.jobid, ''];
             end if;
+            delete from dataflow.unsettled u where u.jobid = mark.jobid and u.dataid = '';
         end if;
-        seen := seen + cardinality(chunks);
+        -- A Job without chunks costs something, too.
+        seen := seen + greatest(1, cardinality(chunks));
     end loop;
-    return seen >= p_count;
+    return null;
 end
 $$;
