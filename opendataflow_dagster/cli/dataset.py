@@ -17,6 +17,9 @@ from .parsing import parse_partitions
 
 if TYPE_CHECKING:
     from opendataflow_dagster.model.definition import Definition
+    from opendataflow_dagster.protocol.remove import RemovedDataset
+
+    from .connection import Ledger
 
 _CONNECTION = ("hostname", "database", "schemaname", "tablename", "username")
 
@@ -162,6 +165,35 @@ def set_(change: Change, datasetid: str, **given: Any) -> None:
     if all(value is None for value in given.values()):
         raise InvalidInput(f"DataSet {datasetid}: nothing to change; pass at least one option (see --help)")
     _register(change, definition, given)
+
+
+@dataset.command()
+@dataset_argument
+@click.option("--chunks", "with_chunks", is_flag=True, help="Delete its chunks, too. Their history and files stay.")
+@change_options
+def remove(change: Change, datasetid: str, with_chunks: bool) -> None:
+    """Remove a DataSet that no Job uses. One with chunks is refused, unless they are to be deleted, too.
+
+    A DataSet that code declares comes back with the next `odf apply`, or when Dagster loads the code.
+
+    \b
+    Example:
+      odf dataset remove weather --dry-run
+      odf dataset remove weather --chunks --reason "no longer delivered"
+    """
+    from opendataflow_dagster.protocol.remove import by_status, remove_dataset
+
+    def removed(ledger: Ledger) -> RemovedDataset:
+        return remove_dataset(ledger, datasetid, by=ledger.actor, reason=change.reason, with_chunks=with_chunks)
+
+    if with_chunks:
+        with open_ledger(by=change.by, rehearsal=True) as rehearsal:
+            count = sum(removed(rehearsal).chunks.values())
+        change.confirm(count, f"delete DataSet {datasetid} and {output.counted(count, 'chunk')}")
+    with change.ledger() as ledger:
+        done = removed(ledger)
+    chunks = f" with its chunks ({by_status(done.chunks)})" if done.chunks else ""
+    change.report(output.jsonable(done), f"Removed DataSet {datasetid}{chunks}.")
 
 
 @dataset.command("export")

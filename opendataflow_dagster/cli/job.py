@@ -173,6 +173,27 @@ def set_(change: Change, jobid: str, **given: Any) -> None:
     _register(change, job, given)
 
 
+@job.command()
+@job_argument
+@change_options
+def remove(change: Change, jobid: str) -> None:
+    """Remove a Job with its policy and limits. Its chunks and their history stay. Refused while it makes a chunk.
+
+    A Job that code declares comes back with the next `odf apply`, or when Dagster loads the code.
+
+    \b
+    Example:
+      odf job remove average --reason "replaced by mean"
+    """
+    from opendataflow_dagster.protocol.remove import by_status, remove_job
+
+    with change.ledger() as ledger:
+        removed = remove_job(ledger, jobid, by=ledger.actor, reason=change.reason)
+    kept = "; ".join(f"{datasetid} has {by_status(chunks)}" for datasetid, chunks in removed.chunks.items())
+    stay = f" Its chunks stay: {kept}." if kept else ""
+    change.report(output.jsonable(removed), f"Removed job {jobid}.{stay}")
+
+
 @job.command("export")
 @click.argument("jobs", metavar="[JOB]...", nargs=-1)
 @click.option("--json", "json_wanted", is_flag=True, help="Accepted for consistency; the output is always JSON.")

@@ -90,6 +90,7 @@ begin
 
     -- Changes the registry.
     grant insert, update, delete on dataflow.job, dataflow.dataset, dataflow.job_policy to dataflow_admin;
+    grant delete on dataflow.job_control to dataflow_admin;
     grant execute on function dataflow.stored_passwords(boolean), dataflow.hold_registry() to dataflow_admin;
 end
 $$;

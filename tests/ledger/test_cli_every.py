@@ -217,6 +217,14 @@ EVERY: dict[str, Here | Elsewhere] = {
         error="DataSet delays: nothing to change",
         json="changed",
     ),
+    "dataset remove": Here(
+        first=typed("dataset add codes"),
+        well="codes",
+        says="Removed DataSet codes.",
+        wrong="delays",
+        error="DataSet delays is used by job average (OUT)",
+        json="datasetid",
+    ),
     "dataset export": Here(says='"delays"', wrong="nope", error="DataSet nope is not registered", json="datasets"),
     "dataset import": Here(
         first=exported, well="{tmp}/all.json", says="4 unchanged", wrong="{tmp}/no.json", error="no.json", json="new"
@@ -237,6 +245,13 @@ EVERY: dict[str, Here | Elsewhere] = {
         wrong="load",
         error="job load: nothing to change",
         json="changed",
+    ),
+    "job remove": Here(
+        well="load",
+        says="Removed job load. Its chunks stay: flights has",
+        wrong="average",
+        error="job average is making 1 chunk (delays/2024-01-14)",
+        json="chunks",
     ),
     "job export": Here(says='"average"', wrong="nope", error="job nope is not registered", json="jobs"),
     "job import": Here(

@@ -63,7 +63,13 @@ OPERATORS_WRITE: dict[str, set[str]] = {
     "job_control": _CONTROL,
     "reported": {"INSERT", "DELETE"},
 }
-ADMINS_WRITE = {**OPERATORS_WRITE, "dataset": _WRITE, "job": _WRITE, "job_policy": _WRITE}
+ADMINS_WRITE = {
+    **OPERATORS_WRITE,
+    "job_control": _CONTROL | {"DELETE"},
+    "dataset": _WRITE,
+    "job": _WRITE,
+    "job_policy": _WRITE,
+}
 TABLES = {
     *("chunk_event", "chunk_input", "data_manifest", "dataset", "datastatus", "job", "job_control", "job_event"),
     *("job_policy", "job_run", "migration", "registry_event", "reported", "runnable", "status_transition", "verdict"),

@@ -61,3 +61,42 @@ select n.*
 on conflict (jobid) do update
    set lease = excluded.lease, max_attempts = excluded.max_attempts, retry_delay = excluded.retry_delay, retry_on = excluded.retry_on,
        ordered = excluded.ordered, cascade = excluded.cascade, catch_up = excluded.catch_up
+
+-- name: running_chunks_of
+-- The chunks that a Job is making, whoever claimed them.
+select s.datasetid, s.dataid
+  from dataflow.job j
+  join dataflow.datastatus s on s.datasetid = j.datasetid and s.jobid = j.jobid and s.locktype = 'OUT' and s.status = 'RUNNING'
+ where j.jobid = %(jobid)s and j.itemtype = 'OUT'
+ order by s.datasetid, dataflow.natural_key(s.dataid), s.dataid
+
+-- name: chunk_counts
+-- The chunks of some DataSets by status.
+select s.datasetid, coalesce(s.status, 'NULL') as status, count(*) as chunks
+  from dataflow.datastatus s
+ where s.datasetid = any (%(datasetids)s::text[]) and s.locktype = 'OUT'
+ group by 1, 2 order by 1, 2
+
+-- name: users_of
+-- The Jobs that name a DataSet, each with the itemtype.
+select j.jobid, j.itemtype from dataflow.job j where j.datasetid = %(datasetid)s order by (j.itemtype = 'OUT') desc, j.jobid
+
+-- name: remove_items
+-- All items of a Job, its variables included.
+delete from dataflow.job where jobid = %(jobid)s
+
+-- name: remove_policy
+-- The policy of a Job.
+delete from dataflow.job_policy where jobid = %(jobid)s
+
+-- name: remove_limits
+-- The operators' limits of a Job.
+delete from dataflow.job_control where jobid = %(jobid)s
+
+-- name: remove_chunks
+-- The rows of a DataSet's chunks. Versions and history stay.
+delete from dataflow.datastatus where datasetid = %(datasetid)s
+
+-- name: remove_dataset
+-- The definition of a DataSet.
+delete from dataflow.dataset where datasetid = %(datasetid)s
