@@ -155,7 +155,7 @@ create function dataflow.is_its_day(p_jobid text, p_dataid text, p_day text) ret
     language plpgsql stable
 as $$
 declare
-    today text := (select to_char(now() at time zone d.timezone, 'YYYY-MM-DD') from dataflow.dataset d where d.datasetid = 'today');
+    today pg_catalog.text := (select to_char(now() at time zone d.timezone, 'YYYY-MM-DD') from dataflow.dataset d where d.datasetid = 'today');
 begin
     return p_day = today
         or p_day < today

@@ -1,6 +1,9 @@
 -- The five questions. `ask` gathers the facts about every chunk that a Job reads or makes; each question is one function
 -- over these facts that returns null for yes and otherwise the name of the problem. Sentences are written in Python
 -- (model/problems.py), and files are looked at in Python too (protocol/gate.py).
+--
+-- A function that a caller may execute itself names the types of its variables with their schema: PL/pgSQL keeps the types that
+-- it found at the first call in a session, and one of the caller's own would reach a later call with the rights of the owner.
 
 -- Facts about one chunk that a Job reads (IN) or makes (OUT).
 create type dataflow.fact as (
@@ -73,9 +76,9 @@ create function dataflow.problems_of(p_ready text, p_right text, p_placed text, 
     language plpgsql stable
 as $$
 declare
-    result   jsonb := '[]';
+    result   pg_catalog.jsonb := '[]';
     problem  record;
-    facts    jsonb;
+    facts    pg_catalog.jsonb;
     obstacle record;
     declared record;
     m        dataflow.data_manifest;
@@ -140,7 +143,7 @@ create function dataflow.problems_of_chunk(p_jobid text, p_dataid text, p_makes 
     language plpgsql stable
 as $$
 declare
-    unlisted text := dataflow.unlisted_input(p_jobid, p_dataid);
+    unlisted pg_catalog.text := dataflow.unlisted_input(p_jobid, p_dataid);
 begin
     is_unlisted := unlisted is not null;
     if is_unlisted then

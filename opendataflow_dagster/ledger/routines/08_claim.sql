@@ -259,7 +259,7 @@ as $$
 #variable_conflict use_column
 declare
     room    record;
-    no_room jsonb := '[]';
+    no_room pg_catalog.jsonb := '[]';
 begin
     select r.* into room from dataflow.room(p_jobid) r;
     if room.paused is not null then
