@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from .errors import InvalidDefinition
 from .ids import DataId, data_id
+from .partition_errors import at_the_call, wrong_bound
 from .text import brief
 
 Json: TypeAlias = dict[str, object]
@@ -41,10 +42,8 @@ class TimePartitions:
             try:
                 if bound is not None:
                     self.time_of(bound)
-            except ValueError:
-                raise InvalidDefinition(
-                    f"{brief(bound)} is not a {self.kind} dataid; use the form {self._text(SOME_TIME)}"
-                ) from None
+            except (ValueError, TypeError):
+                raise InvalidDefinition(wrong_bound(self.kind, bound, self._text, SOME_TIME)) from None
         if self.last is not None and self.last < self.first:
             raise InvalidDefinition(f"partitions end ({self.last}) before they start ({self.first}); swap them")
 
@@ -165,30 +164,35 @@ Partitions: TypeAlias = TimePartitions | StaticPartitions | RangePartitions
 
 
 def daily(first: str, last: str | None = None) -> TimePartitions:
-    return TimePartitions(kind="daily", first=first, last=last)
+    with at_the_call("daily(...)"):
+        return TimePartitions(kind="daily", first=first, last=last)
 
 
 def hourly(first: str, last: str | None = None) -> TimePartitions:
-    return TimePartitions(kind="hourly", first=first, last=last)
+    with at_the_call("hourly(...)"):
+        return TimePartitions(kind="hourly", first=first, last=last)
 
 
 def weekly(first: str, last: str | None = None) -> TimePartitions:
-    return TimePartitions(kind="weekly", first=first, last=last)
+    with at_the_call("weekly(...)"):
+        return TimePartitions(kind="weekly", first=first, last=last)
 
 
 def monthly(first: str, last: str | None = None) -> TimePartitions:
-    return TimePartitions(kind="monthly", first=first, last=last)
+    with at_the_call("monthly(...)"):
+        return TimePartitions(kind="monthly", first=first, last=last)
 
 
 def static(*keys: str) -> StaticPartitions:
-    return StaticPartitions(keys=tuple(DataId(key) for key in keys))
+    with at_the_call("static(...)"):
+        return StaticPartitions(keys=tuple(DataId(key) for key in keys))
 
 
 def partitions_from_json(value: Mapping[str, Any]) -> Partitions:
     """The inverse of `to_json`."""
     match value:
         case {"kind": "static", "keys": list() as keys}:
-            return static(*keys)
+            return StaticPartitions(keys=tuple(keys))
         case {"kind": "range", "first": int() as first, "last": int() as last, "step": int() as step}:
             return RangePartitions(first=first, last=last, step=step)
         case {"kind": "hourly" | "daily" | "weekly" | "monthly" as kind, "first": str() as begin}:
@@ -200,7 +204,8 @@ def partitions_from_json(value: Mapping[str, Any]) -> Partitions:
 
 
 def ranges(first: int, last: int, step: int) -> RangePartitions:
-    return RangePartitions(first=first, last=last, step=step)
+    with at_the_call("ranges(...)"):
+        return RangePartitions(first=first, last=last, step=step)
 
 
 def keys_until(partitions: Partitions, now: datetime) -> tuple[DataId, ...]:

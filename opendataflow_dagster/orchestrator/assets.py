@@ -14,7 +14,7 @@ from ..model.check import Check
 from ..model.errors import InvalidInput
 from ..model.ids import data_id
 from ..model.job import Input, Job
-from .dagster_internals import NO_EVENTS_BY_DAGSTER, ChunkCheckSpec, UnresolvedAssetJobDefinition
+from .dagster_internals import NO_EVENTS_BY_DAGSTER, BackfillPolicy, ChunkCheckSpec, UnresolvedAssetJobDefinition
 from .io_manager import ChunkRequest
 from .partitions import mapping_of, partitions_of
 from .run_config import DATAIDS, asset_key_of, operation_of
@@ -45,7 +45,7 @@ def asset_of(node: DatasetNode, job: Job, graph: DatasetGraph) -> dg.AssetsDefin
             deps=[_dependency(node, source, graph) for source in job.inputs],
             check_specs=checks,
             partitions_def=partitions,
-            backfill_policy=dg.BackfillPolicy.multi_run(node.chunks_per_run),
+            backfill_policy=BackfillPolicy(node.chunks_per_run),
             config_schema={DATAIDS: dg.Field([str], is_required=False, description="Make these chunks.")},
             group_name=declared.domain,
         )

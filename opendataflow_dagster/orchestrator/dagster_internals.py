@@ -20,6 +20,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData,
 )
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
+from dagster._core.definitions.backfill_policy import BackfillPolicyType
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.events import (
@@ -42,6 +43,7 @@ from sqlalchemy.dialects import postgresql
 __all__ = [
     "NO_EVENTS_BY_DAGSTER",
     "AssetBackfillData",
+    "BackfillPolicy",
     "ChunkCheckSpec",
     "EventOrigin",
     "StepExecutionContext",
@@ -80,6 +82,18 @@ class ChunkCheckSpec(dg.AssetCheckSpec):
     def get_python_identifier(self) -> str:
         readable = re.sub("[^A-Za-z0-9]+", "_", self.name).strip("_")
         return f"check_{readable}_{zlib.crc32(self.name.encode()):08x}"
+
+
+class BackfillPolicy(dg.BackfillPolicy):
+    """A backfill is divided into runs, while `dagster asset materialize --partition-range`, which asks for the type,
+    runs any range in its own process: a run of a DataSet makes any number of chunks.
+
+    Dagster writes a policy under the name of its class, so that its daemon reads one of its own.
+    """
+
+    @property
+    def policy_type(self) -> BackfillPolicyType:
+        return BackfillPolicyType.SINGLE_RUN
 
 
 def storage_id(instance: dg.DagsterInstance) -> str:

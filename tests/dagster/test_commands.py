@@ -18,9 +18,11 @@ from tests.effort import PATIENCE_SECONDS
 PAGE = (ROOT / "docs" / "guides" / "trigger-runs.md").read_text()
 
 
-def test_the_documented_commands_make_a_partition_and_queue_another(project: Project, tmp_path: Path) -> None:
+def test_the_documented_commands_make_a_partition_and_a_range_and_queue_another(
+    project: Project, tmp_path: Path
+) -> None:
     (exports,) = re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    launch, materialize = re.findall(r"`(dagster (?:job launch|asset materialize) .*?)`", PAGE)
+    launch, materialize, materialize_range = re.findall(r"`(dagster (?:job launch|asset materialize) .*?)`", PAGE)
     folder = tmp_path / "project"
     (folder / "dagster_home").mkdir(parents=True)
     shutil.copy(ROOT / "dagster_home" / "dagster.yaml", folder / "dagster_home")
@@ -35,7 +37,7 @@ def test_the_documented_commands_make_a_partition_and_queue_another(project: Pro
     }
 
     done = subprocess.run(
-        ["sh", "-eu", "-c", f"{exports}\n{materialize}\n{launch}"],
+        ["sh", "-eu", "-c", f"{exports}\n{materialize}\n{materialize_range}\n{launch}"],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -45,8 +47,10 @@ def test_the_documented_commands_make_a_partition_and_queue_another(project: Pro
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert project.flow.status("raw_flights/2013-01-15") == "READY"
-    assert [dataid for dataid, _ in project.materializations("raw_flights")] == ["2013-01-15"]
+    days = [f"2013-01-{number}" for number in (15, 16, 17, 18)]
+    assert [project.flow.status(f"raw_flights/{day}") for day in days] == ["READY"] * 4
+    assert sorted(dataid for dataid, _ in project.materializations("raw_flights")) == days
+    assert project.instance.get_runs_count(dg.RunsFilter(tags={"dagster/asset_partition_range_start": days[1]})) == 1
     (queued,) = project.instance.get_runs(dg.RunsFilter(job_name="clean_flights"))
     assert queued.tags["dagster/partition"] == "2013-01-15"
     assert queued.status == dg.DagsterRunStatus.QUEUED

@@ -13,6 +13,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData,
 )
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
+from dagster._core.definitions.backfill_policy import BackfillPolicyType
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 from dagster._core.events import (
     AssetMaterializationPlannedData,
@@ -31,6 +32,7 @@ from dagster._core.storage.runs import SqlRunStorage
 from dagster_postgres import PostgresEventLogStorage
 
 import opendataflow_dagster
+from opendataflow_dagster.orchestrator.dagster_internals import BackfillPolicy
 
 PACKAGE = Path(opendataflow_dagster.__file__).parent
 
@@ -51,7 +53,6 @@ CALLS: list[tuple[Callable[..., object], set[str], str]] = [
     (DagsterEvent, {"event_type_value", "job_name", "step_key", "event_specific_data", "message"}, EVENTS),
     (StepMaterializationData, {"materialization"}, EVENTS),
     (SqlEventLogStorage.store_event_batch, {"self", "events"}, EVENTS),
-    (AssetCheckEvaluationTargetMaterializationData, {"storage_id", "run_id", "timestamp"}, CHECKS),
     (SqlEventLogStorage.get_latest_storage_id_by_partition, {"asset_key", "event_type", "partitions"}, CHECKS),
     (DagsterEvent.build_asset_materialization_planned_event, {"job_name", "step_key"}, PLANNED),
     (AssetMaterializationPlannedData, {"asset_key", "partition"}, PLANNED),
@@ -67,6 +68,7 @@ ATTRIBUTES: list[tuple[type, set[str], str]] = [
     (PartitionBackfill, {"backfill_id", "asset_backfill_data", "backfill_timestamp"}, BACKFILLS),
     (AssetBackfillData, {"target_subset", "materialized_subset", "failed_and_downstream_subset"}, BACKFILLS),
     (AssetGraphSubset, {"partitions_subsets_by_asset_key"}, BACKFILLS),
+    (AssetCheckEvaluationTargetMaterializationData, {"storage_id", "run_id", "timestamp"}, CHECKS),
     (StepExecutionContext, {"instance", "run_id", "job_name", "step", "dagster_run", "log"}, RUNS),
 ]
 
@@ -113,6 +115,16 @@ def test_a_marked_output_has_no_event_of_dagster() -> None:
     assert done.asset_materializations_for_node("marked") == [], (
         "one event per chunk instead of two depends on Dagster writing none for this output"
     )
+
+
+def test_dagsters_daemon_divides_a_backfill_although_a_range_in_one_process_is_allowed() -> None:
+    policy = BackfillPolicy(7)
+
+    assert policy.policy_type == BackfillPolicyType.SINGLE_RUN, "dagster asset materialize --partition-range"
+    read = dg.deserialize_value(dg.serialize_value(policy))
+    assert type(read) is dg.BackfillPolicy, "the runs of a backfill (orchestrator/assets.py)"
+    assert read == dg.BackfillPolicy.multi_run(7)
+    assert read.policy_type == BackfillPolicyType.MULTI_RUN
 
 
 def test_only_the_adapter_imports_private_modules() -> None:

@@ -125,7 +125,7 @@ def test_a_dataset_is_added_once_then_changed_with_set(run: Odf) -> None:
         (["job", "add", "x", "--out", "flights"], "has two producers, load and x"),
         (["job", "add", "load", "--out", "flights"], "job load already exists; change it with"),
         (["job", "set", "load", "--in", "delays"], "DataSets depend on themselves"),
-        (["dataset", "add", "x", "--partitions", "hourly:"], "'' is not a hourly dataid"),
+        (["dataset", "add", "x", "--partitions", "hourly:"], "'' is not an hourly dataid"),
         (["dataset", "add", "x", "--as", "\udcff"], "the actor holds a character that cannot be stored"),
         (["dataset", "add", "x", "--reason", "\udcff"], "the reason holds a character that cannot be stored"),
         (["job", "set", "load", "--lease", "soon"], "is not a valid duration"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -17,8 +19,11 @@ from opendataflow_dagster.model.partitions import (
     TimePartitions,
     daily,
     hourly,
+    monthly,
     partitions_from_json,
+    ranges,
     static,
+    weekly,
 )
 from tests.partitions import BORDERS, KINDS, range_partitions, text_of
 
@@ -106,3 +111,51 @@ def test_partitions_survive_a_round_trip_through_json(partitions: RangePartition
     assert partitions_from_json(partitions.to_json()) == partitions
     with pytest.raises(InvalidDefinition, match="are not partitions"):
         partitions_from_json({"kind": "yearly"})
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (
+            lambda: monthly("2024-03-01", "2024-03-31"),
+            "monthly(...): '2024-03-31' is not the first day of a month; a month is written as that day, "
+            "this one as '2024-03-01'",
+        ),
+        (lambda: monthly("2024-3"), "monthly(...): '2024-3' is not a monthly dataid; write '2024-03-01'"),
+        (lambda: daily("20240301"), "daily(...): '20240301' is not a daily dataid; write '2024-03-01'"),
+        (lambda: daily("2023-02-29"), "daily(...): '2023-02-29' is not in the calendar; use a time that exists"),
+        (lambda: weekly("monday"), "weekly(...): 'monday' is not a weekly dataid; use the form 2024-01-01"),
+        (
+            lambda: hourly("2024-03-01-00:30"),
+            "hourly(...): '2024-03-01-00:30' is not a full hour; write '2024-03-01-00:00'",
+        ),
+        (lambda: hourly("2024-03-01"), "hourly(...): '2024-03-01' is not an hourly dataid; write '2024-03-01-00:00'"),
+        (
+            lambda: daily(date(2024, 3, 1)),  # type: ignore[arg-type]
+            "daily(...): datetime.date(2024, 3, 1) is not text; write it as a string such as '2024-01-01'",
+        ),
+        (
+            lambda: daily("2024-03-02", "2024-03-01"),
+            "daily(...): partitions end (2024-03-01) before they start (2024-03-02); swap them",
+        ),
+        (lambda: static(), "static(...): static partitions need at least one dataid; list them"),
+        (lambda: static("a", ""), "static(...): a dataid must not be empty; use at least one visible character"),
+        (
+            lambda: ranges(5, 1, 1),
+            "ranges(...): a range cannot go from 5 to 1 in steps of 1; start at 0 or above, end later, and use steps "
+            "of at least 1",
+        ),
+    ],
+)
+def test_a_wrong_declaration_names_its_file_and_line_the_mistake_and_the_next_step(
+    declare: Callable[[], object], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parent)
+    with pytest.raises(InvalidDefinition) as refused:
+        declare()
+
+    place, _, said = str(refused.value).partition(": ")
+    assert said == message
+    file, _, line = place.partition(":")
+    assert file == Path(__file__).name
+    assert message.partition("(")[0] in Path(__file__).read_text().splitlines()[int(line) - 1]
