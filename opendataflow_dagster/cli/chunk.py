@@ -72,7 +72,7 @@ def _print_story(story: Story) -> None:
     if story.versions:
         output.heading("\nVersions")
         output.table(
-            ["version", "published", "rows", "bytes", "files", "location", "made from"],
+            ["version", "published", "rows", "bytes", "files", "location", "code", "made from"],
             [_version(manifest, story) for manifest in story.versions],
             right=["version", "rows", "bytes", "files"],
         )
@@ -123,6 +123,11 @@ def _print_head(story: Story, chunk: Chunk) -> None:
     held = f" (was {chunk.held_status})" if chunk.held_status else ""
     output.heading(f"{story.key} is {chunk.status or 'NULL'}{held}{version}, since {output.moment(chunk.modified)}")
     output.say(f"  job {chunk.jobid}, attempt {chunk.attempt}" + (f": {chunk.reason}" if chunk.reason else ""))
+    if chunk.is_other_code:
+        output.say(
+            f"  made by other code ({chunk.code_version}) than the current ({story.current_code}); "
+            f"resubmit it to rebuild it"
+        )
     if chunk.lease_until:
         output.say(f"  held by claim {chunk.claim_id}; its lease expires {output.moment(chunk.lease_until)}")
 
@@ -158,5 +163,6 @@ def _version(manifest: Manifest, story: Story) -> list[output.Cell]:
         f"{manifest.bytes:,}",
         str(len(manifest.files)),
         manifest.location,
+        manifest.code_version or "unknown",
         output.listing([str(pin) for pin in manifest.inputs], 5),
     ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @dataset_argument
 @chunks_argument
 @click.option("--status", "statuses", multiple=True, metavar="STATUS", help="Only chunks with this status; repeatable.")
+@click.option("--other-code", is_flag=True, help="Only READY chunks that other code made than the current.")
 @click.option("--since", type=Moment(), help="Only chunks changed since this time, or an age such as 3h.")
 @click.option("--until", type=Moment(), help="Only chunks changed before this time.")
 @click.option("--list", "as_list", is_flag=True, help="Show a table instead of a heat-map.")
@@ -30,6 +31,7 @@ def chunks(
     datasetid: str,
     chunks: tuple[str, ...],
     statuses: tuple[str, ...],
+    other_code: bool,
     since: datetime | None,
     until: datetime | None,
     as_list: bool,
@@ -42,6 +44,7 @@ def chunks(
       odf chunks flights
       odf chunks flights 2024-01-01..2024-01-31
       odf chunks flights --status FAILED --since 3h --list
+      odf chunks flights --other-code --list
       odf chunks flights --json
     """
     from opendataflow_dagster.insight.selection import Selection, select_chunks
@@ -52,6 +55,7 @@ def chunks(
         statuses=[status.upper() for status in statuses] or None,
         since=since,
         until=until,
+        other_code=other_code,
     )
     with open_ledger() as ledger:
         selected = select_chunks(ledger, wanted)
@@ -66,13 +70,23 @@ def chunks(
 
 
 def _print_list(selected: list[Chunk]) -> None:
+    has_other_code = any(chunk.is_other_code for chunk in selected)
     output.table(
-        ["dataid", "status", "version", "attempt", "changed", "reason"],
+        [
+            "dataid",
+            "status",
+            "version",
+            *(["made by other code"] if has_other_code else []),
+            "attempt",
+            "changed",
+            "reason",
+        ],
         [
             [
                 chunk.dataid,
                 output.status(chunk.status),
                 str(chunk.version or ""),
+                *([chunk.code_version or "" if chunk.is_other_code else ""] if has_other_code else []),
                 str(chunk.attempt),
                 output.moment(chunk.modified),
                 chunk.reason or "",
@@ -86,7 +100,9 @@ def _print_list(selected: list[Chunk]) -> None:
 def _print_heatmap(datasetid: str, selected: list[Chunk]) -> None:
     counts = Counter(chunk.status or "NULL" for chunk in selected)
     by_status = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
-    output.heading(f"{datasetid}: {output.counted(len(selected), 'chunk')}, {by_status}")
+    other_code = sum(chunk.is_other_code for chunk in selected)
+    outdated = f"; {other_code:,} made by other code" if other_code else ""
+    output.heading(f"{datasetid}: {output.counted(len(selected), 'chunk')}, {by_status}{outdated}")
     cells = heatmap.cells([(chunk.dataid, chunk.status) for chunk in selected])
     if cells[0].count > 1:
         output.say(f"(each cell stands for {cells[0].count} chunks and shows the worst status)")

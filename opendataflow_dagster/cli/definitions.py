@@ -13,6 +13,7 @@ from . import output, transfer
 from .child_process import run_module
 from .connection import open_ledger
 from .options import Change, change_options, exit_with_answer, json_option
+from .other_code import ranges_to_json, show_ranges
 
 if TYPE_CHECKING:
     from opendataflow_dagster.model.definition import Registry
@@ -28,7 +29,8 @@ _file_argument = click.argument(
 def check(file: Path, json_wanted: bool) -> None:
     """Compare code and ledger: drift, contradictions, overlapping or missing roots. Exits with 1 on any finding.
 
-    Loads the definitions in a separate process and registers nothing.
+    Loads the definitions in a separate process and registers nothing. Also lists the READY chunks that other code made
+    than the one it loads; they are no finding.
 
     \b
     Example:
@@ -41,7 +43,7 @@ def check(file: Path, json_wanted: bool) -> None:
     with open_ledger() as ledger:
         compared = find_drift(ledger, declared)
     if json_wanted:
-        output.print_json(compared)
+        output.print_json({**output.jsonable(compared), "other_code": ranges_to_json(compared.other_code)})
     else:
         if compared.findings:
             output.table(
@@ -53,6 +55,7 @@ def check(file: Path, json_wanted: bool) -> None:
             )
         elsewhere = f"; {len(compared.elsewhere)} in the ledger only" if compared.elsewhere else ""
         output.say(f"{output.counted(compared.equal, 'definition')} equal in code and ledger{elsewhere}.")
+        show_ranges(compared.other_code)
     exit_with_answer(not compared.findings)
 
 

@@ -85,6 +85,7 @@ def _families(ledger: Ledger) -> Iterator[Any]:
         "odf_expected_chunks", "Chunks that exist or are missing, without SKIPPED ones.", labels=["dataset"]
     )
     missing = Gauge("odf_missing_chunks", "Expected chunks that do not exist.", labels=["dataset"])
+    other_code = Gauge("odf_other_code_chunks", "READY chunks made by other code than the current.", labels=["dataset"])
     pace = Gauge("odf_versions_per_minute", "Recent rate of published versions.", labels=["dataset"])
     runnable = Gauge("odf_runnable_chunks", "Chunks that can run now.", labels=["job"])
     blocked = Gauge("odf_blocked_chunks", "Chunks whose inputs are READY but that are blocked.", labels=["job"])
@@ -97,6 +98,7 @@ def _families(ledger: Ledger) -> Iterator[Any]:
             chunks.add_metric([dataset.datasetid, status], count)
         expected.add_metric([dataset.datasetid], dataset.expected)
         missing.add_metric([dataset.datasetid], dataset.missing)
+        other_code.add_metric([dataset.datasetid], dataset.other_code)
         if dataset.oldest_waiting is not None:
             waiting.add_metric([dataset.datasetid], dataset.oldest_waiting.timestamp())
         if dataset.pace is not None:
@@ -118,7 +120,7 @@ def _families(ledger: Ledger) -> Iterator[Any]:
         paused.add_metric([control.jobid], int(control.paused is not None))
         if control.concurrency is not None:
             limit.add_metric([control.jobid], control.concurrency)
-    yield from (up, chunks, expected, missing, waiting, pace, runnable, blocked)
+    yield from (up, chunks, expected, missing, other_code, waiting, pace, runnable, blocked)
     yield from (sla_limit, newest, breached, paused, limit)
 
 

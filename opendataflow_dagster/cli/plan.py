@@ -9,6 +9,7 @@ import click
 from . import output
 from .arguments import chunks_argument, job_argument
 from .options import Change, change_options
+from .other_code import ranges_to_json, show_ranges
 
 _STYLES = {
     "RUN": "green",
@@ -36,6 +37,8 @@ def plan(change: Change, jobid: str, chunks: tuple[str, ...], apply: bool) -> No
     NOTHING  already produced; resubmit it to produce it again
     PERSON   failed or on hold: needs an operator
 
+    Also lists the READY chunks that other code made than the current. They run again only if you resubmit them.
+
     \b
     Example:
       odf plan average
@@ -46,17 +49,26 @@ def plan(change: Change, jobid: str, chunks: tuple[str, ...], apply: bool) -> No
     from opendataflow_dagster.protocol.announce import announce_pending
 
     with change.ledger() as ledger:
-        planned = plan_job(ledger, jobid, chunks)
+        job_plan = plan_job(ledger, jobid, chunks)
+        planned = job_plan.chunks
         missing = [chunk.dataid for chunk in planned if not chunk.planned]
         created = 0
         if apply:
             change.confirm(len(missing), f"create {len(missing):,} chunks of job {jobid}")
             created = announce_pending(ledger, jobid, missing, by=ledger.actor)
     if change.json_wanted:
-        output.print_json({"dry_run": change.dry_run or not apply, "announced": created, "chunks": planned})
+        output.print_json(
+            {
+                "dry_run": change.dry_run or not apply,
+                "announced": created,
+                "chunks": planned,
+                "other_code": ranges_to_json(job_plan.other_code),
+            }
+        )
         return
     if not planned:
         output.say(f"Job {jobid} has no unfinished chunks; to plan specific ones: odf plan {jobid} DATAID")
+        show_ranges(job_plan.other_code)
         return
     counts = Counter(chunk.decision for chunk in planned)
     output.heading(f"{jobid}: " + ", ".join(f"{count:,} {decision}" for decision, count in counts.most_common()))
@@ -71,3 +83,4 @@ def plan(change: Change, jobid: str, chunks: tuple[str, ...], apply: bool) -> No
         output.say(f"{'Would create' if change.dry_run else 'Created'} {output.counted(created, 'chunk')}.")
     elif missing:
         output.say(f"New: {output.counted(len(missing), 'chunk')}; create with --apply.")
+    show_ranges(job_plan.other_code)

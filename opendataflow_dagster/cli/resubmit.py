@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--failed", "all_failed", is_flag=True, help="All failed chunks, or those of the DataSet or Job.")
 @click.option("--failed-since", type=Moment(), help="Chunks that failed since this time, or an age such as 6h.")
 @click.option("--until", type=Moment(), help="With --failed or --failed-since: chunks that failed before this time.")
+@click.option("--other-code", is_flag=True, help="Only READY chunks that other code made than the current.")
 @click.option("--downstream", is_flag=True, help="Also resubmit everything that was made from them.")
 @change_options
 def resubmit(
@@ -38,6 +39,7 @@ def resubmit(
     all_failed: bool,
     failed_since: datetime | None,
     until: datetime | None,
+    other_code: bool,
     downstream: bool,
 ) -> None:
     """Run chunks again: one, a range, or everything that failed. Producers run before consumers.
@@ -51,20 +53,29 @@ def resubmit(
       odf resubmit delays 2024-01-01..2024-01-31 --downstream
       odf resubmit --failed-since "2024-01-05 02:00" --until "2024-01-05 06:00" --reason "mount was gone"
       odf resubmit --failed --job average --dry-run
+      odf resubmit delays 2024-01-01..2024-01-31 --other-code --reason "rounding fixed"
     """
     from opendataflow_dagster.protocol.resubmit import resubmit as verb
 
     with change.ledger() as ledger:
         requested: datetime | None = None
         if all_failed or failed_since:
-            if chunks or statuses or everything:
-                raise InvalidInput("--failed and --failed-since cannot be combined with dataids, --status or --all")
+            if chunks or statuses or everything or other_code:
+                raise InvalidInput(
+                    "--failed and --failed-since cannot be combined with dataids, --status, --other-code or --all"
+                )
             keys, requested = _failed(ledger, datasetid, jobid, failed_since, until)
         elif until is not None:
             raise InvalidInput("--until requires --failed or --failed-since")
         else:
             keys = selected(
-                ledger, datasetid=datasetid, jobid=jobid, chunks=chunks, statuses=statuses, everything=everything
+                ledger,
+                datasetid=datasetid,
+                jobid=jobid,
+                chunks=chunks,
+                statuses=statuses,
+                everything=everything,
+                other_code=other_code,
             )
         if not keys:
             change.report({"chunks": [], "held": [], "satisfied": []}, "No failures; nothing to resubmit.")

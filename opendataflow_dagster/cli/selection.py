@@ -38,6 +38,7 @@ def selected(
     chunks: Sequence[str],
     statuses: Sequence[str],
     everything: bool,
+    other_code: bool = False,
 ) -> list[ChunkKey]:
     """With --job, the first argument is a dataid, too."""
     from opendataflow_dagster.insight.selection import Selection, select_keys
@@ -47,7 +48,11 @@ def selected(
     if datasetid is None and jobid is None:
         raise InvalidInput("no chunks selected: name a DataSet and its chunks, or a Job with --job")
     wanted = Selection(
-        datasetid=datasetid, jobid=jobid, words=chunks, statuses=[status.upper() for status in statuses] or None
+        datasetid=datasetid,
+        jobid=jobid,
+        words=chunks,
+        statuses=[status.upper() for status in statuses] or None,
+        other_code=other_code,
     )
     if not chunks and not wanted.filters and not everything:
         raise InvalidInput(f"{datasetid or jobid}: no chunks selected; pass dataids, a range A..B, --status or --all")

@@ -69,7 +69,9 @@ def show(datasets: Sequence[DatasetStatus], controls: Sequence[JobControl], runn
     used = [name for name in _STATUSES if any(dataset.counts.get(name) for dataset in datasets)]
     has_other = any(set(dataset.counts) - set(_STATUSES) for dataset in datasets)
     has_missing = any(dataset.missing for dataset in datasets)
+    has_other_code = any(dataset.other_code for dataset in datasets)
     numbers = [*used, *(["other"] if has_other else []), *(["missing"] if has_missing else []), "done"]
+    numbers += ["other code"] if has_other_code else []
     output.table(
         ["DATASET", *numbers, "waiting since", "ETA"],
         [
@@ -79,6 +81,7 @@ def show(datasets: Sequence[DatasetStatus], controls: Sequence[JobControl], runn
                 *([(f"{dataset.missing:,}", "bold yellow") if dataset.missing else ""] if has_missing else []),
                 # Rounded down: 99.97 % is not done.
                 "" if dataset.progress is None else f"{int(dataset.progress * 100)} %",
+                *([f"{dataset.other_code:,}" if dataset.other_code else ""] if has_other_code else []),
                 _waiting(dataset),
                 output.span(dataset.eta),
             ]
@@ -86,6 +89,10 @@ def show(datasets: Sequence[DatasetStatus], controls: Sequence[JobControl], runn
         ],
         right=numbers,
     )
+    if has_other_code:
+        output.say(
+            "Other code: READY chunks made by other code than the current. Which: odf chunks DATASET --other-code"
+        )
     obstacles = [(dataset, dataset.obstacle) for dataset in datasets if dataset.obstacle is not None]
     if obstacles:
         output.heading("\nMissing or waiting")

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from ..ledger import definitions
 from ..ledger.database import Ledger
+from ..ledger.other_code import OtherCodeRange, other_code
+from ..ledger.overview import allow_table_scans
 from ..model.definition import Registry
 from ..model.errors import InvalidDefinition, UnknownName
 from ..model.registry_json import to_named_json
@@ -14,6 +16,9 @@ from ..model.status import Status
 from ..protocol.transfer import export_registry, import_declared, with_known_code
 from ..warehouse.placement import missing
 from .status import status
+
+#: Of each DataSet, so many ranges that other code made are listed.
+_MOST_RANGES = 20
 
 
 class DriftProblem(StrEnum):
@@ -40,6 +45,8 @@ class DriftReport:
     equal: int
     #: Only in the ledger: from other code, a script or an upstream client.
     elsewhere: tuple[str, ...]
+    #: READY chunks that other code made than the declared one. Not a finding: they stay as they are.
+    other_code: tuple[OtherCodeRange, ...]
 
 
 def find_drift(ledger: Ledger, declared: Registry) -> DriftReport:
@@ -61,7 +68,15 @@ def find_drift(ledger: Ledger, declared: Registry) -> DriftReport:
         ),
         equal=sum(in_ledger.get(name) == definition for name, definition in in_code.items()),
         elsewhere=tuple(name for name in in_ledger if name not in in_code),
+        other_code=tuple(_other_code(ledger, with_known_code(declared, registered))),
     )
+
+
+def _other_code(ledger: Ledger, declared: Registry) -> list[OtherCodeRange]:
+    codes = {definition.dataset.datasetid: definition.dataset.code_version for definition in declared.datasets}
+    with ledger.transaction() as transaction:
+        allow_table_scans(transaction)
+        return other_code(transaction, codes, _MOST_RANGES)
 
 
 def _without_connections(registry: Registry) -> dict[str, dict[str, object]]:

@@ -9,6 +9,9 @@ from itertools import islice
 
 from ..ledger import chunks, claims, lookup
 from ..ledger.database import Ledger, Transaction
+from ..ledger.definitions import current_codes
+from ..ledger.other_code import OtherCodeRange as OtherCodeRange
+from ..ledger.other_code import other_code
 from ..model.errors import InvalidInput
 from ..model.ids import ChunkKey, DataId, JobId, job_id, natural_key
 from ..model.partitions import Partitions, RangePartitions, StaticPartitions, TimePartitions
@@ -20,6 +23,8 @@ from .selection import names_and_ranges
 
 #: A plan covers at most so many chunks; a longer range is refused rather than cut.
 _MAX_CHUNKS = 20_000
+#: Of each output, so many ranges that other code made are listed.
+_MOST_RANGES = 20
 
 
 class Decision(StrEnum):
@@ -39,9 +44,18 @@ class PlannedChunk:
     reason: str
     #: It has a row. If not, `announce_pending` adds one.
     planned: bool
+    #: It is finished, and this is the other code that made it. None: the current code made it, or which is unknown.
+    made_by: str | None = None
 
 
-def plan_job(ledger: Ledger, jobid: str, words: Sequence[str] = ()) -> list[PlannedChunk]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobPlan:
+    chunks: tuple[PlannedChunk, ...]
+    #: Those of its outputs, within the plan or not.
+    other_code: tuple[OtherCodeRange, ...]
+
+
+def plan_job(ledger: Ledger, jobid: str, words: Sequence[str] = ()) -> JobPlan:
     """`words`: dataids and ranges; empty: all chunks that are not finished."""
     job = job_id(jobid)
     with ledger.transaction() as transaction:
@@ -50,26 +64,37 @@ def plan_job(ledger: Ledger, jobid: str, words: Sequence[str] = ()) -> list[Plan
         outputs = lookup.outputs_of(transaction, job)
         keys = [ChunkKey(datasetid=output, dataid=dataid) for output in outputs for dataid in dataids]
         statuses: dict[DataId, list[str | None]] = {}
+        made_by: dict[DataId, str | None] = {}
         for chunk in chunks.find(transaction, keys):
             statuses.setdefault(chunk.dataid, []).append(chunk.status)
+            if chunk.is_other_code:
+                made_by[chunk.dataid] = chunk.code_version
         verdicts = claims.ask(transaction, job, dataids)
-    planned = [_planned(verdict, statuses.get(verdict.dataid, [])) for verdict in verdicts]
+        ranges = other_code(transaction, current_codes(transaction, outputs), _MOST_RANGES)
+    planned = [_planned(verdict, statuses.get(verdict.dataid, []), made_by.get(verdict.dataid)) for verdict in verdicts]
     resubmitted = {dataid for dataid, of_chunk in statuses.items() if Status.RESUBMIT in of_chunk}
-    return sorted(planned, key=lambda chunk: (chunk.dataid not in resubmitted, natural_key(chunk.dataid)))
+    planned.sort(key=lambda chunk: (chunk.dataid not in resubmitted, natural_key(chunk.dataid)))
+    return JobPlan(chunks=tuple(planned), other_code=tuple(ranges))
 
 
-def _planned(verdict: Verdict, statuses: Sequence[str | None]) -> PlannedChunk:
+def _planned(verdict: Verdict, statuses: Sequence[str | None], made_by: str | None) -> PlannedChunk:
     decision = _decision(verdict, statuses)
     refusals = [answer.reason for answer in verdict.answers if not answer.yes]
     if decision is Decision.NOTHING:
-        reason = "it is finished; resubmit it to produce it again"
+        by_whom = f", made by other code than the current ({made_by})" if made_by else ""
+        reason = f"it is finished{by_whom}; resubmit it to produce it again"
     elif decision is Decision.RUN:
         reason = "all five answers are yes"
     else:
         # The obstacle itself: for a chunk that is locked, the last answer names the holder.
         reason = refusals[0] if decision in (Decision.WAIT, Decision.BLOCKED) else refusals[-1]
     return PlannedChunk(
-        dataid=verdict.dataid, decision=decision, code=verdict.code, reason=reason, planned=bool(statuses)
+        dataid=verdict.dataid,
+        decision=decision,
+        code=verdict.code,
+        reason=reason,
+        planned=bool(statuses),
+        made_by=made_by,
     )
 
 

@@ -29,10 +29,12 @@ class Selection:
     statuses: Sequence[str] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    #: Only READY chunks that other code made than their DataSet's.
+    other_code: bool = False
 
     @property
     def filters(self) -> bool:
-        return bool(self.statuses or self.since or self.until)
+        return bool(self.statuses or self.since or self.until or self.other_code)
 
 
 def select_chunks(ledger: Ledger, selection: Selection, *, count: int = _ALL) -> list[Chunk]:
@@ -134,5 +136,6 @@ def _matching(
         statuses=selection.statuses,
         since=selection.since,
         until=selection.until,
+        other_code=selection.other_code,
         count=count,
     )

@@ -9,6 +9,7 @@ from datetime import datetime
 from ..ledger import chunks as ledger_chunks
 from ..ledger.chunks import Chunk, Event, NewerInput, consumers_of, newer_inputs, versions_of
 from ..ledger.database import Ledger
+from ..ledger.definitions import current_codes
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, ClaimId, DataId, JobId, RunId
 from ..model.manifest import Manifest
@@ -39,6 +40,8 @@ class Story:
     chunks: tuple[Chunk, ...]
     attempts: tuple[Attempt, ...]
     versions: tuple[Manifest, ...]
+    #: The code of the DataSet now; None: unknown.
+    current_code: str | None
     #: What makes the current version stale.
     newer_inputs: tuple[NewerInput, ...]
     verdicts: tuple[Verdict, ...]
@@ -61,6 +64,7 @@ def story(ledger: Ledger, key: ChunkKey) -> Story:
             chunks=tuple(chunks),
             attempts=tuple(_attempts(events, versions)),
             versions=tuple(versions),
+            current_code=current_codes(transaction, [key.datasetid]).get(key.datasetid),
             newer_inputs=tuple(
                 newer_input
                 for chunk in chunks

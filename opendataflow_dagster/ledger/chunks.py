@@ -35,6 +35,10 @@ class Chunk:
     reason: str | None
     held_status: str | None
     version: int | None
+    #: The code that made the current version; None: unknown.
+    code_version: str | None
+    #: READY, and made by other code than its DataSet's.
+    is_other_code: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

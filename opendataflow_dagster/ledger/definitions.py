@@ -38,6 +38,12 @@ def read_registry(
     )
 
 
+def current_codes(transaction: Transaction, datasetids: Sequence[DatasetId]) -> dict[DatasetId, str | None]:
+    """Of those that are registered."""
+    found = transaction.rows("dataset_definitions", datasetids=list(datasetids))
+    return {DatasetId(row["datasetid"]): row["code_version"] for row in found}
+
+
 def overlapping_roots(transaction: Transaction) -> list[tuple[DatasetId, DatasetId, str]]:
     """Each with the other DataSet, and a sentence that names both."""
     return [

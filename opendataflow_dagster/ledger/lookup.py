@@ -82,6 +82,7 @@ def matching_chunks(
     statuses: Sequence[str] | None,
     since: datetime | None,
     until: datetime | None,
+    other_code: bool,
     count: int,
 ) -> list[Chunk]:
     """In natural order. `names` None: all chunks."""
@@ -95,6 +96,7 @@ def matching_chunks(
         statuses=list(statuses) if statuses else None,
         since=since,
         until=until,
+        other_code=other_code,
         count=count,
     )
     return [Chunk(**row) for row in chunks]

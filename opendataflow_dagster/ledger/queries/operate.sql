@@ -1,10 +1,11 @@
 -- name: chunk_rows
 -- The OUT rows of some chunks, with their current version.
 select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease_until, s.attempt, s.retries, s.run_id, s.manifest_id, s.reason,
-       s.held_status, m.version
+       s.held_status, m.version, s.code_version, coalesce(s.status = 'READY' and s.code_version <> d.code_version, false) as is_other_code
   from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
   join dataflow.datastatus s on s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT'
   left join dataflow.data_manifest m on m.manifest_id = s.manifest_id
+  left join dataflow.dataset d on d.datasetid = s.datasetid
 
 -- name: set_status
 -- HOLD or SKIPPED. A chunk without a row gets one if a Job produces its DataSet.

@@ -10,6 +10,7 @@ with chunk as materialized (
            min(s.modified) filter (where s.status in ('PENDING', 'RESUBMIT')) as oldest_waiting,
            min(s.dataid) filter (where s.status in ('PENDING', 'RESUBMIT')) as first_waiting,
            min(s.jobid) as low_jobid, max(s.jobid) as high_jobid,
+           count(*) filter (where s.status = 'READY' and s.code_version <> p.code_version) as other_code,
            -- Past partitions, as far as that is cheap to say of a million.
            count(*) filter (where case p.kind
                  when 'daily' then s.dataid >= p.first and s.dataid <= p.newest and length(s.dataid) = 10
@@ -21,16 +22,17 @@ with chunk as materialized (
                                              and s.dataid = split_part(s.dataid, '-', 1)::bigint || '-' || least(split_part(s.dataid, '-', 1)::bigint + p.size - 1, p.high)
                                              and split_part(s.dataid, '-', 1)::bigint between p.low and p.high end end) as past
       from dataflow.datastatus s
-      left join (select d.datasetid, p.* from dataflow.dataset d cross join lateral dataflow.past(d.partitions, now() at time zone d.timezone) p) p
+      left join (select d.datasetid, d.code_version, p.*
+                   from dataflow.dataset d left join lateral dataflow.past(d.partitions, now() at time zone d.timezone) p on true) p
         on p.datasetid = s.datasetid
      where s.locktype = 'OUT' group by 1, 2
 ), counted as (
     select c.datasetid, jsonb_object_agg(c.status, c.chunks) as counts, min(c.oldest_waiting) as oldest_waiting, min(c.first_waiting) as first_waiting,
-           sum(c.past)::bigint as past, min(c.low_jobid) <> max(c.high_jobid) as is_shared
+           sum(c.past)::bigint as past, sum(c.other_code)::bigint as other_code, min(c.low_jobid) <> max(c.high_jobid) as is_shared
       from chunk c group by 1
 )
 select coalesce(d.datasetid, c.datasetid) as datasetid, j.jobid, d.datasetid is not null as is_registered, coalesce(c.counts, '{}') as counts,
-       c.oldest_waiting, c.first_waiting,
+       c.oldest_waiting, c.first_waiting, coalesce(c.other_code, 0) as other_code,
        case when p.kind is null then 0
             -- One by one: weeks and listed keys, which are few, and chunks that several producers have a row of.
             when p.kind in ('weekly', 'static') or c.is_shared
@@ -233,17 +235,19 @@ select distinct s.dataid
  where j.jobid = %(jobid)s and j.itemtype in ('IN', 'OUT') and j.mapping = 'equal'
 
 -- name: matching_chunks
--- Chunks of some DataSets by name, range in natural order, status, and time of the last change.
+-- Chunks of some DataSets by name, range in natural order, status, time of the last change, and the code that made them.
 select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease_until, s.attempt, s.retries, s.run_id, s.manifest_id, s.reason,
-       s.held_status, m.version
+       s.held_status, m.version, s.code_version, coalesce(s.status = 'READY' and s.code_version <> d.code_version, false) as is_other_code
   from dataflow.datastatus s
   left join dataflow.data_manifest m on m.manifest_id = s.manifest_id
+  left join dataflow.dataset d on d.datasetid = s.datasetid
  where s.locktype = 'OUT' and s.datasetid = any (%(datasetids)s)
    and (%(all)s or s.dataid = any (%(names)s)
         or exists (select from unnest(%(lows)s::text[], %(highs)s::text[]) as r(low, high)
                     where (r.low = '' or dataflow.natural_key(s.dataid) >= dataflow.natural_key(r.low))
                       and (r.high = '' or dataflow.natural_key(s.dataid) <= dataflow.natural_key(r.high))))
    and (%(statuses)s::text[] is null or coalesce(s.status, 'NULL') = any (%(statuses)s))
+   and (not %(other_code)s or s.status = 'READY' and s.code_version <> d.code_version)
    and s.modified >= coalesce(%(since)s::timestamptz, '-infinity') and s.modified <= coalesce(%(until)s::timestamptz, 'infinity')
  order by s.datasetid, dataflow.natural_key(s.dataid), s.dataid
  limit %(count)s
@@ -251,12 +255,46 @@ select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease
 -- name: failed_chunks
 -- The FAILED chunks of all DataSets or of some, optionally within a time window.
 select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease_until, s.attempt, s.retries, s.run_id, s.manifest_id, s.reason,
-       s.held_status, null::integer as version
+       s.held_status, null::integer as version, s.code_version, false as is_other_code
   from dataflow.datastatus s
  where s.locktype = 'OUT' and s.status = 'FAILED'
    and (%(datasetids)s::text[] is null or s.datasetid = any (%(datasetids)s))
    and s.modified >= coalesce(%(since)s::timestamptz, '-infinity') and s.modified <= coalesce(%(until)s::timestamptz, 'infinity')
  order by s.datasetid, dataflow.natural_key(s.dataid), s.dataid
+
+-- name: other_code
+-- READY chunks that other code made than the given code of their DataSet, as ranges in natural order, at most so many of a
+-- DataSet. With all their chunks and the number of all ranges. What code made a chunk may be unknown; it is left out.
+with made as (
+    select s.datasetid, s.dataid, s.code_version, w.code_version as current_code, d.partitions ->> 'kind' as kind,
+           coalesce(s.status = 'READY' and s.code_version <> w.code_version, false) as is_other
+      from unnest(%(datasetids)s::text[], %(code_versions)s::text[]) as w(datasetid, code_version)
+      join dataflow.datastatus s on s.datasetid = w.datasetid and s.locktype = 'OUT'
+      left join dataflow.dataset d on d.datasetid = w.datasetid
+), placed as (
+    -- Only DataSets that have such chunks are put in order. Times are in order as they are written.
+    select m.datasetid, m.dataid, m.code_version, m.current_code, m.is_other,
+           row_number() over (partition by m.datasetid
+                                  order by case when m.kind in ('hourly', 'daily', 'weekly', 'monthly') then m.dataid else dataflow.natural_key(m.dataid) end,
+                                           m.dataid) as place
+      from made m
+     where m.datasetid in (select o.datasetid from made o where o.is_other)
+), other as (
+    -- Neighbours made by the same code have the same difference.
+    select p.*, p.place - row_number() over (partition by p.datasetid, p.code_version order by p.place) as island
+      from placed p where p.is_other
+), range as (
+    select o.datasetid, o.code_version, o.current_code, count(*) as chunks, min(o.place) as place,
+           (array_agg(o.dataid order by o.place))[1] as first, (array_agg(o.dataid order by o.place desc))[1] as last
+      from other o group by o.datasetid, o.code_version, o.current_code, o.island
+), counted as (
+    select r.*, row_number() over (partition by r.datasetid order by r.place) as number, count(*) over (partition by r.datasetid) as ranges,
+           sum(r.chunks) over (partition by r.datasetid)::bigint as all_chunks
+      from range r
+)
+select c.datasetid, c.code_version, c.current_code, c.chunks, c.first, c.last, c.ranges, c.all_chunks
+  from counted c where c.number <= %(count)s
+ order by c.datasetid, c.place
 
 -- name: versions
 -- Every published version of a chunk, oldest first.
