@@ -9,6 +9,7 @@ from ..ledger import definitions
 from ..ledger.database import Ledger
 from ..ledger.other_code import OtherCodeRange, other_code
 from ..ledger.overview import allow_table_scans
+from ..ledger.retry import gives_way
 from ..model.definition import Registry
 from ..model.errors import InvalidDefinition, UnknownName
 from ..model.registry_json import to_named_json
@@ -49,6 +50,7 @@ class DriftReport:
     other_code: tuple[OtherCodeRange, ...]
 
 
+@gives_way
 def find_drift(ledger: Ledger, declared: Registry) -> DriftReport:
     registered = export_registry(ledger)
     in_code = _without_connections(with_known_code(declared, registered))

@@ -12,6 +12,7 @@ from ..ledger import chunks, events, steering
 from ..ledger.chunks import Event as Event
 from ..ledger.database import Ledger
 from ..ledger.events import DefinitionEvent, EventFilter, Relation
+from ..ledger.retry import gives_way
 from ..ledger.steering import ControlChange
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, dataset_id, job_id
@@ -34,6 +35,7 @@ class DefinitionChange:
     what: tuple[str, ...]
 
 
+@gives_way
 def recent_events(ledger: Ledger, *, count: int = 50, **wanted: Unpack[EventFilter]) -> list[Event]:
     with ledger.statement() as statement:
         recent = events.recent_events(statement, count, wanted)
@@ -46,6 +48,7 @@ def recent_events(ledger: Ledger, *, count: int = 50, **wanted: Unpack[EventFilt
     return recent
 
 
+@gives_way
 def chunk_history(ledger: Ledger, key: ChunkKey, *, with_reads: bool = False) -> list[Event]:
     with ledger.statement() as statement:
         history = chunks.history(statement, key)
@@ -54,15 +57,18 @@ def chunk_history(ledger: Ledger, key: ChunkKey, *, with_reads: bool = False) ->
     return [event for event in reversed(history) if with_reads or event.locktype == Locktype.OUT]
 
 
+@gives_way
 def control_changes(ledger: Ledger, jobid: str) -> list[ControlChange]:
     with ledger.statement() as statement:
         return steering.control_changes(statement, jobid, _CHANGES)
 
 
+@gives_way
 def dataset_changes(ledger: Ledger, datasetid: str) -> list[DefinitionChange]:
     return _definition_changes(ledger, datasetid, "dataset")
 
 
+@gives_way
 def job_changes(ledger: Ledger, jobid: str) -> list[DefinitionChange]:
     return _definition_changes(ledger, jobid, "job", "job_policy")
 

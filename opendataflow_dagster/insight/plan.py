@@ -12,6 +12,7 @@ from ..ledger.database import Ledger, Transaction
 from ..ledger.definitions import current_codes
 from ..ledger.other_code import OtherCodeRange as OtherCodeRange
 from ..ledger.other_code import other_code
+from ..ledger.retry import gives_way
 from ..model.errors import InvalidInput
 from ..model.ids import ChunkKey, DataId, JobId, job_id, natural_key
 from ..model.partitions import Partitions, RangePartitions, StaticPartitions, TimePartitions
@@ -55,6 +56,7 @@ class JobPlan:
     other_code: tuple[OtherCodeRange, ...]
 
 
+@gives_way
 def plan_job(ledger: Ledger, jobid: str, words: Sequence[str] = ()) -> JobPlan:
     """`words`: dataids and ranges; empty: all chunks that are not finished."""
     job = job_id(jobid)

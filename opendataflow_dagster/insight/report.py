@@ -11,6 +11,7 @@ from ..ledger.chunks import Chunk
 from ..ledger.database import Ledger
 from ..ledger.overview import ChunkDurations as ChunkDurations
 from ..ledger.overview import HourlyThroughput as HourlyThroughput
+from ..ledger.retry import gives_way
 from ..model.ids import DatasetId
 from ..model.verdict import Verdict
 from .causes import Cause, group_by_cause
@@ -36,10 +37,12 @@ class LedgerReport:
     sla: tuple[SlaCheck, ...]
 
 
+@gives_way
 def report_ledger(ledger: Ledger) -> LedgerReport:
     return LedgerReport(glance=status(ledger), sla=tuple(check_slas(ledger)))
 
 
+@gives_way
 def report_failures(
     ledger: Ledger, *, since: datetime | None = None, until: datetime | None = None, ask: bool = True
 ) -> FailureReport:
@@ -54,16 +57,19 @@ def report_failures(
     return FailureReport(chunks=tuple(chunks), causes=tuple(causes), answers=tuple(answers))
 
 
+@gives_way
 def chunk_durations(ledger: Ledger) -> list[ChunkDurations]:
     with ledger.statement() as statement:
         return overview.chunk_durations(statement, _NEWEST)
 
 
+@gives_way
 def hourly_throughput(ledger: Ledger, *, hours: int = 48) -> list[HourlyThroughput]:
     with ledger.statement() as statement:
         return overview.hourly_throughput(statement, hours, _NEWEST)
 
 
+@gives_way
 def chunk_statuses(ledger: Ledger, datasetids: Sequence[DatasetId]) -> dict[DatasetId, list[tuple[str, str | None]]]:
     """Dataid and status of every chunk, in natural order."""
     with ledger.statement() as statement:

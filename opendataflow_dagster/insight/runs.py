@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from ..ledger import runs
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..ledger.runs import JobRun, LatestRun
 from ..model.ids import job_id
 from ..protocol.gate import require_job
@@ -28,6 +29,7 @@ class SlaCheck(LatestRun):
     rule: str
 
 
+@gives_way
 def find_runs(
     ledger: Ledger, *, jobid: str | None = None, running: bool = False, failed: bool = False, count: int = 50
 ) -> list[JobRun]:
@@ -39,11 +41,13 @@ def find_runs(
         return runs.find(transaction, jobid=job, running=running, failed=failed, count=count)
 
 
+@gives_way
 def find_run(ledger: Ledger, run_id: int) -> JobRun:
     with ledger.statement() as statement:
         return runs.require(statement, run_id)
 
 
+@gives_way
 def check_slas(ledger: Ledger) -> list[SlaCheck]:
     """One for each Job that has ever run."""
     with ledger.statement() as statement:

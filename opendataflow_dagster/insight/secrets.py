@@ -7,6 +7,7 @@ from typing import Literal
 
 from ..ledger import passwords
 from ..ledger.database import Ledger
+from ..ledger.retry import gives_way
 from ..model.errors import SecretUnreadable, UnknownName
 from ..model.ids import DatasetId, dataset_id
 from ..secrets import cipher
@@ -21,6 +22,7 @@ class VerifiedSecret:
     readable: bool
 
 
+@gives_way
 def stored_ciphertext(ledger: Ledger, datasetid: str) -> str:
     name = dataset_id(datasetid)
     with ledger.statement() as statement:
@@ -30,11 +32,13 @@ def stored_ciphertext(ledger: Ledger, datasetid: str) -> str:
     return ciphertext
 
 
+@gives_way
 def count_secrets(ledger: Ledger) -> int:
     with ledger.statement() as statement:
         return len(passwords.ciphertexts(statement))
 
 
+@gives_way
 def verify_secrets(ledger: Ledger, passphrase: str) -> list[VerifiedSecret]:
     """Try the passphrase on every stored password."""
     with ledger.statement() as statement:

@@ -10,6 +10,7 @@ from ..ledger import lookup
 from ..ledger.chunks import Chunk as Chunk
 from ..ledger.chunks import find
 from ..ledger.database import Ledger, Transaction
+from ..ledger.retry import gives_way
 from ..model.errors import InvalidInput, UnknownName
 from ..model.ids import ChunkKey, DataId, DatasetId, data_id, dataset_id, job_id
 from ..model.ranges import DataIdRange, parse_range
@@ -37,6 +38,7 @@ class Selection:
         return bool(self.statuses or self.since or self.until or self.other_code)
 
 
+@gives_way
 def select_chunks(ledger: Ledger, selection: Selection, *, count: int = _ALL) -> list[Chunk]:
     """In natural order. A name must exist; a range may be empty."""
     with ledger.transaction() as transaction:
@@ -51,6 +53,7 @@ def select_chunks(ledger: Ledger, selection: Selection, *, count: int = _ALL) ->
     return chunks
 
 
+@gives_way
 def select_keys(ledger: Ledger, selection: Selection) -> list[ChunkKey]:
     """As `select_chunks`, for a verb: a name may lack a chunk, since the verb decides. An empty result is an error."""
     with ledger.transaction() as transaction:
@@ -74,6 +77,7 @@ def select_keys(ledger: Ledger, selection: Selection) -> list[ChunkKey]:
     return list(dict.fromkeys(keys))
 
 
+@gives_way
 def select_failed(
     ledger: Ledger,
     *,

@@ -10,6 +10,7 @@ from ..ledger import overview, steering, waiting
 from ..ledger.database import Ledger, Transaction
 from ..ledger.overview import DatasetCounts, RunnableCounts
 from ..ledger.overview import RunningChunk as RunningChunk
+from ..ledger.retry import gives_way
 from ..ledger.steering import JobControl as JobControl
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId
 from ..model.status import Status
@@ -53,6 +54,7 @@ class StatusOverview:
     running: tuple[RunningChunk, ...] = ()
 
 
+@gives_way
 def status(ledger: Ledger, *, running: int = 20) -> StatusOverview:
     """One transaction, so that the figures are consistent."""
     with ledger.transaction() as transaction:

@@ -10,6 +10,7 @@ from ..ledger import chunks as ledger_chunks
 from ..ledger.chunks import Chunk, Event, NewerInput, consumers_of, newer_inputs, versions_of
 from ..ledger.database import Ledger
 from ..ledger.definitions import current_codes
+from ..ledger.retry import gives_way
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, ClaimId, DataId, JobId, RunId
 from ..model.manifest import Manifest
@@ -50,6 +51,7 @@ class Story:
     events: tuple[Event, ...]
 
 
+@gives_way
 def story(ledger: Ledger, key: ChunkKey) -> Story:
     with ledger.transaction() as transaction:
         chunks = ledger_chunks.find(transaction, [key])
@@ -81,6 +83,7 @@ def story(ledger: Ledger, key: ChunkKey) -> Story:
         )
 
 
+@gives_way
 def previous_version(ledger: Ledger, key: ChunkKey) -> int:
     """The version before the current one."""
     with ledger.transaction() as transaction:

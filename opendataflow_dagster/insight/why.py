@@ -11,6 +11,7 @@ from ..ledger import chunks, claims, lookup, overview, waiting
 from ..ledger.chunks import Chunk
 from ..ledger.database import Ledger
 from ..ledger.registry import Room as Room
+from ..ledger.retry import gives_way
 from ..ledger.waiting import Asked, Fault
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, DataId, JobId, data_id, job_id
@@ -68,6 +69,7 @@ class WhyJob:
     failures: tuple[Cause, ...]
 
 
+@gives_way
 def why_chunk(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) -> WhyChunk:
     """`stored`: the newest stored answers instead of new ones."""
     job, chunk = job_id(jobid), data_id(dataid)
@@ -100,6 +102,7 @@ def why_chunk(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) 
     )
 
 
+@gives_way
 def why_job(ledger: Ledger, jobid: str) -> WhyJob:
     job = job_id(jobid)
     with ledger.transaction() as transaction:

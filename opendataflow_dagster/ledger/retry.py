@@ -66,7 +66,7 @@ def gives_way(verb: Callable[Concatenate[Ledger, Given], Result]) -> Callable[Co
         except BlockedBySession:
             raise
         except LedgerConflict:
-            refuse_to_wait(ledger, verb.__name__.replace("_", " "))
+            refuse_to_wait(ledger, verb.__name__.strip("_").replace("_", " "))
             raise
 
     return patiently

@@ -65,6 +65,8 @@ begin
         execute format('grant execute on function %s to %s', item, everyone);
     end loop;
     execute format('grant execute on function dataflow.room(text), dataflow.answers(text, text[]) to %s', everyone);
+    -- Who is in the way, for those who only read, too.
+    execute format('grant execute on function dataflow.refuse_to_wait(text, integer[]), dataflow.idle_writers() to %s', everyone);
 
     -- Runs jobs and sets statuses. Claims, versions, answers, the runnable set, runs and the history belong to the functions.
     grant delete,
@@ -81,7 +83,7 @@ begin
         dataflow.renew(text[], text[], text[], bigint[], interval[]),
         dataflow.announce(text, text[], jsonb[]), dataflow.rollback(bigint, text),
         dataflow.evaluate(text[], text[]), dataflow.open_days(), dataflow.remove_left_over(), dataflow.patrol(integer), dataflow.settle(text, integer, text[]),
-        dataflow.evaluate_again(text, text[]), dataflow.rebuild_turns(text), dataflow.refuse_to_wait(text, integer[]), dataflow.idle_writers(),
+        dataflow.evaluate_again(text, text[]), dataflow.rebuild_turns(text),
         dataflow.begin_run(text, text, text), dataflow.record_heartbeat(bigint), dataflow.end_run(bigint, text),
         dataflow.end_forgotten_runs(), dataflow.delete_empty_run(bigint),
         dataflow.drop_versions(text, integer, interval, interval, text), dataflow.versions_dropped(bigint[]),

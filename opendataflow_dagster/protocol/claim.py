@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ..ledger import claims, lookup, registry
 from ..ledger.claims import Candidate
 from ..ledger.database import Ledger
-from ..ledger.retry import Pauses
+from ..ledger.retry import PATIENCE_SECONDS, Pauses, refuse_to_wait
 from ..ledger.settling import settle
 from ..model.claim import Claim
 from ..model.errors import InvalidInput, LedgerConflict, NoGo, OpenDataFlowError, StaleAnswers
@@ -44,7 +44,7 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
         raise InvalidInput(f"cannot claim {count} chunks; ask for at least one")
     job, looked_further = job_id(jobid), False
     claimed: list[Claim] = []
-    pauses = Pauses()
+    pauses = Pauses(PATIENCE_SECONDS)
     candidate_count = min(count, _MOST_CANDIDATES)
     with _given_back_on_error(ledger, claimed):
         while True:
@@ -89,7 +89,7 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
     job, waiting = job_id(jobid), list(dict.fromkeys(data_id(dataid) for dataid in dataids))
     claimed: list[Claim] = []
     refused: list[Verdict] = []
-    pauses = Pauses()
+    pauses = Pauses(PATIENCE_SECONDS)
     with _given_back_on_error(ledger, claimed):
         while True:
             try:
@@ -149,7 +149,7 @@ def _look_at_files(
 def _plan(ledger: Ledger, job: JobId, dataids: Sequence[DataId], pauses: Pauses) -> None:
     """Asking for chunks by name plans them. A chunk that is planned is evaluated again."""
     if pauses.are_over:
-        raise _too_busy(job)
+        raise _too_busy(ledger, job)
     with ledger.transaction() as transaction:
         registry.announce_chunks(transaction, job, dataids)
         claims.evaluate(transaction, job, dataids)
@@ -157,14 +157,15 @@ def _plan(ledger: Ledger, job: JobId, dataids: Sequence[DataId], pauses: Pauses)
 
 def _give_way(ledger: Ledger, job: JobId, conflict: LedgerConflict, pauses: Pauses) -> None:
     if not pauses.pause():
-        raise _too_busy(job) from conflict
+        raise _too_busy(ledger, job) from conflict
     if isinstance(conflict, StaleAnswers):
         settle(ledger, job)
         with suppress(LedgerConflict), ledger.transaction() as transaction:
             claims.evaluate(transaction, job, [DataId(dataid) for dataid in conflict.dataids])
 
 
-def _too_busy(job: JobId) -> LedgerConflict:
+def _too_busy(ledger: Ledger, job: JobId) -> LedgerConflict:
+    refuse_to_wait(ledger, f"a claim of job {job}")
     return LedgerConflict(f"job {job}: other transactions keep changing its chunks; try again")
 
 

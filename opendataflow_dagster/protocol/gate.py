@@ -10,6 +10,7 @@ from functools import partial
 
 from ..ledger import claims, lookup, registry
 from ..ledger.database import Ledger, Transaction
+from ..ledger.retry import gives_way
 from ..model.errors import UnknownName
 from ..model.ids import DataId, DatasetId, JobId, ManifestId, data_id, job_id
 from ..model.manifest import Manifest
@@ -18,6 +19,7 @@ from ..model.verdict import Verdict
 from ..warehouse.placement import misplaced
 
 
+@gives_way
 def gate(ledger: Ledger, jobid: str, dataids: Iterable[str]) -> list[Verdict]:
     """All five answers for each chunk, in the order given."""
     job, chunks = job_id(jobid), [data_id(dataid) for dataid in dataids]
@@ -58,6 +60,7 @@ def look_at_files(manifests: Iterable[Manifest], roots: Callable[[DatasetId], st
     )
 
 
+@gives_way
 def runnable(ledger: Ledger, jobid: str, count: int) -> Sequence[DataId]:
     """The next chunks that can run. Advice: the claim decides."""
     with ledger.statement() as statement:

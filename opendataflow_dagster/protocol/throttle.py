@@ -43,6 +43,7 @@ def resume(ledger: Ledger, jobid: str, *, by: str, reason: str = "") -> bool:
         return steering.resume(transaction, job, reason or None)
 
 
+@gives_way
 def room(ledger: Ledger, jobid: str) -> Room:
     """How many more chunks may start now. Advice only: the claim decides."""
     with _registered(ledger, jobid) as (transaction, job):

@@ -25,6 +25,7 @@ class RegistryChanges:
     unchanged: tuple[str, ...]
 
 
+@gives_way
 def export_registry(
     ledger: Ledger, *, datasets: Sequence[str] | None = None, jobs: Sequence[str] | None = None
 ) -> Registry:
@@ -49,11 +50,13 @@ def import_registry(ledger: Ledger, registry: Registry) -> RegistryChanges:
     return changes
 
 
+@gives_way
 def import_declared(ledger: Ledger, declared: Registry) -> RegistryChanges:
     """As `import_registry`, from code. Connections stay as they are in the ledger."""
     return import_registry(ledger, with_stored_connections(ledger, declared))
 
 
+@gives_way
 def with_stored_connections(ledger: Ledger, declared: Registry) -> Registry:
     """Code does not declare how scripts and upstream clients connect; operators do, in the ledger."""
     stored = export_registry(ledger).datasets

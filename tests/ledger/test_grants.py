@@ -26,9 +26,11 @@ READING = """
 #: What an operator does beyond typing a status. With the rights of the owner, and arguments of plain types.
 OPERATING = """
     announce begin_run claim delete_empty_run drop_versions end_forgotten_runs end_run evaluate evaluate_again force
-    idle_writers open_days patrol plan publish rebuild_turns record record_heartbeat refuse_to_wait renew request
+    open_days patrol plan publish rebuild_turns record record_heartbeat renew request
     register_script remove_left_over rollback script_items settle versions_dropped
 """
+#: Who is in the way. With the rights of the owner, who may see what the sessions of his own logins do.
+NAMING = "idle_writers refuse_to_wait"
 ADMINISTERING = "hold_registry stored_passwords"
 #: Of constraints, which run as the user who writes.
 CHECKING = "is_name is_whole"
@@ -43,6 +45,7 @@ INTERNAL = """
 """
 EXECUTE = {
     **{name: set(EVERY_ROLE) for name in READING.split()},
+    **{name: set(EVERY_ROLE) for name in NAMING.split()},
     **{name: {OPERATOR, ADMIN} for name in OPERATING.split()},
     **{name: {ADMIN} for name in ADMINISTERING.split()},
     **{name: {PUBLIC} for name in CHECKING.split()},
@@ -115,11 +118,15 @@ def test_every_function_is_listed_with_who_may_execute_it(catalog: psycopg.Conne
     assert found == EXECUTE
 
 
-def test_functions_with_the_owners_rights_are_for_operators_and_triggers_alone(catalog: psycopg.Connection) -> None:
+def test_functions_with_the_owners_rights_are_for_operators_and_triggers_but_for_naming_sessions(
+    catalog: psycopg.Connection,
+) -> None:
     found = catalog.execute(
         "select proname::text from pg_proc where pronamespace = 'dataflow'::regnamespace and prosecdef"
     )
-    assert {name for (name,) in found} - {*OPERATING.split(), *ADMINISTERING.split()} <= set(INTERNAL.split())
+    assert {name for (name,) in found} - {*NAMING.split(), *OPERATING.split(), *ADMINISTERING.split()} <= set(
+        INTERNAL.split()
+    )
 
 
 def test_every_argument_of_an_operators_function_has_a_plain_type(catalog: psycopg.Connection) -> None:
@@ -127,7 +134,7 @@ def test_every_argument_of_an_operators_function_has_a_plain_type(catalog: psyco
         "select distinct t.typname::text, t.typnamespace::regnamespace::text from pg_proc p"
         " cross join lateral unnest(p.proargtypes) as a(type) join pg_type t on t.oid = a.type"
         " where p.pronamespace = 'dataflow'::regnamespace and p.proname = any (%s)",
-        ([*OPERATING.split(), *ADMINISTERING.split()],),
+        ([*NAMING.split(), *OPERATING.split(), *ADMINISTERING.split()],),
     ).fetchall()
     assert {schema for _, schema in found} == {"pg_catalog"}
     assert not {name for name, _ in found if name.startswith(("any", "record"))}

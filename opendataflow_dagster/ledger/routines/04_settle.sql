@@ -12,15 +12,19 @@ create function dataflow.holders_of(p_lock text) returns integer[]
                     and l.classid::bigint = hashtext('dataflow')::bigint & 4294967295
                     and l.objid::bigint = hashtext(p_lock)::bigint & 4294967295);
 
--- Sessions that changed something here and have neither committed nor rolled back since. An owner who may not read the
--- statistics of other logins does not see what they do; then the lock alone counts.
+-- Sessions that hold a lock on our tables, or one of our advisory locks, and do nothing. An owner who may not read the statistics of
+-- other logins does not see what they do; then the lock alone counts.
 create function dataflow.idle_writers() returns integer[]
     language sql security definer set search_path = pg_catalog, pg_temp
     return array(select a.pid from pg_stat_activity a
-                  where a.datname = current_database() and a.pid <> pg_backend_pid() and coalesce(a.state, 'idle in transaction') like 'idle in transaction%'
-                    and exists (select from pg_locks l join pg_class c on c.oid = l.relation
-                                 where l.pid = a.pid and l.locktype = 'relation' and c.relnamespace = 'dataflow'::regnamespace
-                                   and l.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock'))
+                  where a.datname = current_database() and a.pid <> pg_backend_pid() and coalesce(a.state, 'idle') like 'idle%'
+                    and exists (select from pg_locks l left join pg_class c on c.oid = l.relation
+                                 where l.pid = a.pid and l.granted
+                                   and (l.locktype = 'relation' and c.relnamespace = 'dataflow'::regnamespace
+                                        and l.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock')
+                                        or l.locktype = 'advisory' and l.objsubid = 2
+                                        and l.classid::bigint in (select hashtext(k.lock)::bigint & 4294967295
+                                                                    from unnest(array['dataflow', 'dataflow room', 'dataflow turn', 'dataflow inputs']) k(lock))))
                   order by a.xact_start limit 3);
 
 -- The sessions in words, and the next step. DF004 tells our program that waiting longer is no use.
@@ -29,9 +33,11 @@ create function dataflow.refuse_to_wait(p_what text, p_pids integer[]) returns v
 as $$
 declare
     sessions text := (
-        select string_agg(format('pid %s (login %s, %s, %s for %s)', a.pid, a.usename, coalesce(nullif(a.application_name, ''), 'no application name'),
-                                 case when a.state like 'idle in transaction%' then 'idle in a transaction' else 'in a transaction' end,
-                                 date_trunc('second', clock_timestamp() - case when a.state like 'idle in transaction%' then a.state_change else a.xact_start end)), ', '
+        select string_agg(format('pid %s (login %s, %s%s)', a.pid, a.usename, coalesce(nullif(a.application_name, ''), 'no application name'),
+                                 case when a.state = 'idle' then ', idle for '
+                                      when a.state like 'idle in transaction%' then ', idle in a transaction for '
+                                      when a.state is not null then ', in a transaction for ' end
+                                 || date_trunc('second', clock_timestamp() - case when a.state like 'idle%' then a.state_change else a.xact_start end)), ', '
                           order by a.xact_start)
           from pg_stat_activity a where a.pid = any (p_pids));
 begin
