@@ -20,6 +20,7 @@ SECTIONS = {
         "why": (f"{_CLI}.why:why", "Explain why something does not run, or what failed"),
         "chunks": (f"{_CLI}.chunks:chunks", "Show the chunks of a DataSet as a heat-map or a list"),
         "chunk": (f"{_CLI}.chunk:chunk", "Show one chunk in full"),
+        "diff": (f"{_CLI}.diff:diff", "Compare two versions of a chunk: rows, columns, checks, inputs"),
         "runs": (f"{_CLI}.runs:runs", "List runs: Job, start, duration, outcome"),
         "history": (f"{_CLI}.history:history", "Show status changes: who made them, and why"),
     },

@@ -49,7 +49,10 @@ _WRAPPING = frozenset(
 )
 #: Texts: in them, a word that is longer than this is broken, too; most are paths.
 _TEXTS = frozenset(
-    ("cause", "description", "detail", "example", "location", "next step", "reason", "value", "waits for", "what")
+    (
+        *("cause", "description", "detail", "example", "location", "new", "next step", "old", "reason", "row", "value"),
+        *("values", "waits for", "what"),
+    )
 )
 _LONG_WORD = 40
 

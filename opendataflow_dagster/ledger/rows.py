@@ -114,7 +114,12 @@ def manifest(row: Mapping[str, Any]) -> Manifest:
         schema_hash=row["schema_hash"],
         content_digest=row["content_digest"],
         checks=tuple(
-            CheckResult(name=check["name"], passed=check["passed"], detail=check.get("detail", ""))
+            CheckResult(
+                name=check["name"],
+                passed=check["passed"],
+                detail=check.get("detail", ""),
+                severity="warn" if check.get("severity") == "warn" else "error",
+            )
             for check in row["checks"]
         ),
         inputs=input_versions(row["inputs"]),

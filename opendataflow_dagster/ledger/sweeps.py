@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from ..model.errors import InvalidInput, UnknownName
@@ -60,6 +60,12 @@ def mark_expired(transaction: Transaction, datasetid: DatasetId, retention: Rete
 def marked_versions(transaction: Transaction, datasetid: DatasetId) -> list[Manifest]:
     """Marked by this sweep or an earlier one, and not yet removed."""
     return [rows.manifest(row) for row in transaction.rows("versions_being_dropped", datasetid=datasetid)]
+
+
+def swept_versions(transaction: Transaction, manifest_ids: Sequence[ManifestId]) -> dict[ManifestId, datetime]:
+    """Those whose files a sweep has removed or is removing, and since when."""
+    swept = transaction.rows("swept_versions", manifest_ids=list(manifest_ids))
+    return {ManifestId(row["manifest_id"]): row["decided"] for row in swept}
 
 
 def mark_removed(transaction: Transaction, manifest_ids: Sequence[ManifestId]) -> None:

@@ -29,7 +29,7 @@ def digest_metrics(schema: StructType) -> dict[str, str]:
     """Names and SQL aggregates. A flag before each value says whether it is null, because xxhash64 ignores nulls."""
     if not schema.fields:
         return {}
-    values = (_hashable(quoted(field.name), field.dataType) for field in schema.fields)
+    values = (hashable(quoted(field.name), field.dataType) for field in schema.fields)
     row = f"xxhash64({', '.join(f'isnull({value}), {value}' for value in values)})"
     # Two sums of integers hold two billion rows; a single sum of decimals is slower for small chunks.
     return {"high": f"try_sum(shiftright({row}, 32))", "low": f"try_sum({row} & 4294967295L)"}
@@ -44,7 +44,7 @@ def content_digest(schema_hash: str, rows: int, metrics: Mapping[str, Any]) -> s
     return f"rows-xxhash64:{hashlib.sha256(summary.encode()).hexdigest()[:32]}"
 
 
-def _hashable(value: str, of: DataType) -> str:
+def hashable(value: str, of: DataType) -> str:
     """xxhash64 does not support maps, nor mark where a nested value ends, so these are hashed as JSON."""
     if not isinstance(of, ArrayType | MapType | StructType | VariantType):
         return value

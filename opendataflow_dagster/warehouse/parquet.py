@@ -89,6 +89,11 @@ def read(spark: SparkSession, manifests: Sequence[Manifest], schema: StructType 
     return _parquet(spark, paths, wanted) if manifests else spark.createDataFrame([], wanted)
 
 
+def read_files(spark: SparkSession, location: str, files: Sequence[File]) -> DataFrame:
+    """The rows of these files alone, whether they became a version or not."""
+    return _parquet(spark, _paths(location, files), None)
+
+
 def _as_declared(frame: DataFrame, declared: StructType, chunk: str) -> DataFrame:
     if problems := differences(frame.schema, declared):
         raise IncompatibleSchema(

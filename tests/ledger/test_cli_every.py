@@ -94,6 +94,14 @@ EVERY: dict[str, Here | Elsewhere] = {
     "chunk show": Here(
         well="delays 2024-01-09", says="is FAILED", wrong="delays nope", error="does not exist", json="events"
     ),
+    "diff": Here(
+        first=made_twice,
+        well="flights 2024-01-01",
+        says="not compared: version 1 has files that are not Parquet (part-0)",
+        wrong="flights 2024-01-02",
+        error="has nothing before version 1 to compare it with",
+        json="rows_note",
+    ),
     "runs": Here(says="cron", wrong="nope", error="job nope is not registered", json="runs"),
     "history": Here(says="RUNNING -> FAILED", wrong="nope", error="DataSet nope is not registered", json="events"),
     # Operate

@@ -21,6 +21,10 @@ select m.* from dataflow.version_sweep w join dataflow.data_manifest m on m.mani
  where w.removed is null and m.datasetid = %(datasetid)s
  order by m.manifest_id
 
+-- name: swept_versions
+-- Of these versions, those whose files a sweep removed or is removing.
+select w.manifest_id, w.decided from dataflow.version_sweep w where w.manifest_id = any (%(manifest_ids)s::bigint[])
+
 -- name: folders_in_use
 -- Of these folders, those that a version of any DataSet needs, even if someone has marked it by hand, or that have a version which
 -- is not marked yet.
