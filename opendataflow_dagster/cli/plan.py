@@ -67,7 +67,7 @@ def plan(change: Change, jobid: str, chunks: tuple[str, ...], apply: bool) -> No
         )
         return
     if not planned:
-        output.say(f"Job {jobid} has no unfinished chunks; to plan specific ones: odf plan {jobid} DATAID")
+        output.say(f"No chunk of job {jobid} waits to be made; to plan others, name them: odf plan {jobid} DATAID")
         show_ranges(job_plan.other_code)
         return
     counts = Counter(chunk.decision for chunk in planned)

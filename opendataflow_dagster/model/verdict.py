@@ -107,5 +107,6 @@ class Verdict:
     def __str__(self) -> str:
         if self.go:
             return f"{self.jobid}/{self.dataid}: go"
-        reasons = "; ".join(answer.reason for answer in self.answers if not answer.yes)
+        # Two questions may have the same reason.
+        reasons = "; ".join(dict.fromkeys(answer.reason for answer in self.answers if not answer.yes))
         return f"{self.jobid}/{self.dataid}: {self.code}: {reasons}"

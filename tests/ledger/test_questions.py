@@ -757,7 +757,7 @@ def test_foreign_ready_data_is_trusted_where_the_dataset_trusts_it(flow: Flow, m
     assert taken.manifests == ()
 
 
-@pytest.mark.parametrize("before", ["RESUBMIT", "FAILED", "RUNNING"])
+@pytest.mark.parametrize("before", ["FAILED", "RUNNING"])
 def test_ready_typed_on_a_managed_chunk_does_not_reuse_the_previous_version(flow: Flow, before: str) -> None:
     managed_input(flow, "1")
     if before == "RUNNING":
@@ -1221,3 +1221,10 @@ def test_an_operator_cannot_change_a_stored_answer(flow: Flow, statement: str) -
 def test_a_claim_cannot_be_stored_with_a_no(flow: Flow) -> None:
     with pytest.raises(psycopg.errors.CheckViolation, match="a_claim_has_five_yes"):
         flow.type("insert into dataflow.verdict (jobid, dataid, claim_id, problems) values ('clean', '1', 7, '[{}]')")
+
+
+def test_a_reason_that_two_questions_share_is_said_once(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy")
+    with pytest.raises(NoGo) as refused:
+        claim(flow.ledger, "clean", "9")
+    assert str(refused.value).count("nothing is published for raw/9") == 1

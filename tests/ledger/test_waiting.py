@@ -269,3 +269,8 @@ def test_the_newest_missing_chunks_are_found_without_reading_the_others(flow: Fl
     with flow.ledger.statement() as statement:
         found = overview.newest_missing(statement, [DatasetId("raw")], 2)
     assert [key.dataid for key in found] == [days_ago(1), days_ago(2)]
+
+
+def test_plan_does_not_call_a_job_finished_whose_expected_chunks_are_missing(flow: Flow, run: Odf) -> None:
+    flow.register("load: -> raw", raw=dataset(flow, "raw", daily(3)))
+    assert run.text("plan", "load").startswith("No chunk of job load waits to be made; to plan others, name them")

@@ -64,7 +64,7 @@ select s.datasetid, s.jobid, s.dataid
 
 -- name: heal_cascade
 -- Make those again that are still stale.
-update dataflow.datastatus s set status = 'RESUBMIT', reason = 'an input was published anew'
+update dataflow.datastatus s set status = 'RESUBMIT', reason = 'a newer version of an input was published'
  where (s.datasetid, s.jobid, s.dataid) in (
        select e.datasetid, e.jobid, e.dataid from dataflow.datastatus e
          join unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[]) as g(datasetid, jobid, dataid)
