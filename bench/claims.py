@@ -1,11 +1,11 @@
-"""What a run pays for its chunks in the ledger, beside the barest queue that Postgres can be.
+"""What a run pays for its chunks in the ledger, beside the same rows in plain SQL.
 
     python bench/claims.py            10 thousand, 100 thousand and 1 million chunks; about five minutes
     python bench/claims.py --quick    up to 100 thousand; about a minute
 
 The path is the one that every run takes: request, claim by name, publish, with files in the manifests and a consumer
-that becomes runnable. The bare queue claims and publishes the same chunks in plain SQL: one table of statuses, one of
-manifests, no questions, no history, no consumer. The last line is one JSON object; everything before it is for people.
+that becomes runnable. The baseline writes the same rows (statuses, history, verdicts, the queue, manifests) and commits
+as often, but asks and checks nothing. The last line is one JSON object; everything before it is for people.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import plain
 import psycopg
 from measure import CLEAN, FILE, FOLDERS, Crew, Kind, Round, Work, median_milliseconds, median_rate, median_ratio
 
@@ -54,27 +55,6 @@ select m.datasetid, m.jobid, m.dataid, 'OUT', 'READY', m.manifest_id
  where m.datasetid = 'raw'
    and m.dataid between to_char(%(first)s::int, 'FM0000000') and to_char(%(last)s::int, 'FM0000000')
 """
-_ADD_BARE = """
-create schema bare;
-create sequence bare.claim_id;
-create table bare.chunk (
-    datasetid text collate "C" not null, jobid text collate "C" not null, dataid text collate "C" not null,
-    status text not null, claim_id bigint, lease_until timestamptz, attempt integer not null default 0,
-    manifest_id bigint,
-    primary key (datasetid, jobid, dataid))
-with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);  -- as our runnable set
-create index chunk_ready on bare.chunk (jobid, dataid) where status = 'READY';
-create table bare.manifest (
-    manifest_id bigint generated always as identity primary key,
-    datasetid text collate "C" not null, dataid text collate "C" not null, version integer not null, claim_id bigint,
-    location text not null, files jsonb not null, row_count bigint, content_digest text,
-    published timestamptz not null default now(),
-    unique (datasetid, dataid, version));
-"""
-_FILL_BARE = """
-insert into bare.chunk (datasetid, jobid, dataid, status)
-select 'tidy', 'clean', to_char(i, 'FM0000000'), 'READY' from generate_series(1, %(size)s::int) as i
-"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +83,8 @@ class Ground:
         self._server = server
         self._root = root
         self._name = ""
-        self._next = 0
+        self._named: dict[str, int] = {}
+        self._left: dict[str, int] = {}
 
     def make(self) -> None:
         with psycopg.connect(self._server, autocommit=True) as admin:
@@ -123,27 +104,28 @@ class Ground:
                 files = {"root": self._root, "folders": FOLDERS, "path": FILE.path, "size": FILE.size}
                 connection.execute(_ADD_MANIFESTS.encode(), {**portion, **files})
                 connection.execute(_ADD_CHUNKS.encode(), portion)
-            connection.execute(_ADD_BARE.encode())
-            connection.execute(_FILL_BARE, {"size": self.size})
+            plain.add(connection)
             # What the server would do by itself, but in the middle of a round.
             connection.execute("vacuum (analyze)")
             connection.execute("checkpoint")
-        # What is claimed by name comes from the end, what is claimed next from the beginning.
-        self._next = self.size + 1
-        self._left = self.size
+        self._named = dict.fromkeys(("path", "bare"), self.size + 1)
+        self._left = dict.fromkeys(("path", "bare"), self.size)
 
     def works(self, kind: Kind, crew: Crew, batch: int, calls: int) -> list[Work]:
         """A work for each process, over chunks of its own; one call more of each, which warms it up."""
         chunks = (calls + 1) * batch
-        if self._left < 2 * crew.size * chunks:
+        side = "bare" if kind in ("bare", "bare_next") else "path"
+        if self._left[side] < 2 * crew.size * chunks:
             self.make()
         works = []
         for _ in range(crew.size):
-            if kind == "path":
-                self._next -= chunks
-            if kind in ("path", "next"):
-                self._left -= chunks
-            works.append(Work(kind=kind, url=self.url, root=self._root, batch=batch, calls=calls, first=self._next))
+            # What is claimed by name comes from the end, what is claimed next from the beginning.
+            if kind in ("path", "bare"):
+                self._named[side] -= chunks
+            self._left[side] -= chunks
+            works.append(
+                Work(kind=kind, url=self.url, root=self._root, batch=batch, calls=calls, first=self._named[side])
+            )
         return works
 
 

@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from typing import Literal, TypeAlias, assert_never
 
+import plain
 import psycopg
-from psycopg.types.json import Jsonb
 
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.ids import DatasetId, JobId
@@ -23,28 +23,6 @@ from opendataflow_dagster.protocol.claim import claim_many, claim_next
 from opendataflow_dagster.protocol.publish import StagedClaim, publish_many
 from opendataflow_dagster.protocol.request import request
 
-# What any queue over one table does, and nothing else: claim the next chunks, then store what was made of them. The
-# limit is a literal, because a plan for an unknown limit may read the whole table, and that would flatter us.
-BARE_CLAIM = """
-update bare.chunk c set status = 'RUNNING', claim_id = nextval('bare.claim_id'),
-       lease_until = now() + interval '10 minutes', attempt = c.attempt + 1
-  from (select datasetid, jobid, dataid from bare.chunk where jobid = 'clean' and status = 'READY'
-         order by dataid limit {batch} for update skip locked) n
- where c.datasetid = n.datasetid and c.jobid = n.jobid and c.dataid = n.dataid
-returning c.dataid, c.claim_id, c.attempt, c.lease_until
-"""
-BARE_PUBLISH = """
-with made as (
-    insert into bare.manifest (datasetid, dataid, version, claim_id, location, files, row_count, content_digest)
-    select 'tidy', n.dataid, 1, n.claim_id, n.location, n.files, 1000, n.location
-      from unnest(%s::text[], %s::bigint[], %s::text[], %s::jsonb[]) as n(dataid, claim_id, location, files)
-    returning dataid, claim_id, manifest_id
-)
-update bare.chunk c set status = 'DONE', claim_id = null, lease_until = null, manifest_id = m.manifest_id
-  from made m
- where c.datasetid = 'tidy' and c.jobid = 'clean' and c.dataid = m.dataid and c.claim_id = m.claim_id
-returning c.dataid, c.manifest_id
-"""
 CLEAN = Job(jobid=JobId("clean"), inputs=(Input(datasetid=DatasetId("raw")),), outputs=(DatasetId("tidy"),))
 #: So many folders hold the files of all chunks: a million folders would measure the disk.
 FOLDERS = 1000
@@ -53,8 +31,8 @@ FILE = File(path="part-0", size=4)
 _SPAWN = get_context("spawn")
 _PATIENCE_SECONDS = 300
 
-#: path: request, claim by name, publish, as a run does. bare: claim and publish in plain SQL. next: claim_next alone;
-#: bare_next: its plain counterpart.
+#: path: request, claim by name, publish, as a run does. next: claim_next alone. bare and bare_next: the same rows in
+#: plain SQL.
 Kind: TypeAlias = Literal["path", "bare", "next", "bare_next"]
 #: One call; how many chunks it was for.
 Call: TypeAlias = Callable[[], int]
@@ -70,6 +48,10 @@ class Work:
     batch: int
     calls: int
     first: int = 0
+
+    def dataids(self, call: int) -> list[str]:
+        begin = self.first + call * self.batch
+        return [f"{number:07d}" for number in range(begin, begin + self.batch)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,10 +81,6 @@ def _seconds(call: Callable[[], object]) -> float:
     begin = time.perf_counter()
     call()
     return time.perf_counter() - begin
-
-
-def dataid(number: int) -> str:
-    return f"{number:07d}"
 
 
 def folder(root: str, datasetid: str, name: str) -> str:
@@ -165,16 +143,14 @@ class _Hand:
     def _call(self, work: Work, number: int) -> Call:
         match work.kind:
             case "bare":
-                return lambda: _bare(self._bare_connection(work.url), work)
+                folders = {name: folder(work.root, "tidy", name) for name in work.dataids(number)}
+                return lambda: plain.make(self._bare_connection(work.url), folders, FILE)
             case "bare_next":
-                return lambda: len(_bare_claim(self._bare_connection(work.url), work))
+                return lambda: plain.claim_next(self._bare_connection(work.url), work.batch)
             case "next":
                 return lambda: len(claim_next(self._ledger(work.url), "clean", work.batch))
             case "path":
-                begin = work.first + number * work.batch
-                return lambda: _path(
-                    self._ledger(work.url), work, [dataid(begin + place) for place in range(work.batch)]
-                )
+                return lambda: _path(self._ledger(work.url), work.root, work.dataids(number))
             case _:
                 assert_never(work.kind)
 
@@ -185,13 +161,11 @@ class _Hand:
 
     def _bare_connection(self, url: str) -> psycopg.Connection:
         if url not in self._bare:
-            self._bare[url] = psycopg.connect(url, autocommit=True)
-            # At its best: a small table would be read from end to end.
-            self._bare[url].execute("set enable_seqscan = off")
+            self._bare[url] = plain.connect(url)
         return self._bare[url]
 
 
-def _path(ledger: Ledger, work: Work, dataids: list[str]) -> int:
+def _path(ledger: Ledger, root: str, dataids: list[str]) -> int:
     """What a run of Dagster does with a portion of its chunks."""
     request(ledger, CLEAN, dataids, by="bench", requested=datetime.now(UTC))
     claims = claim_many(ledger, "clean", dataids).claims
@@ -200,7 +174,7 @@ def _path(ledger: Ledger, work: Work, dataids: list[str]) -> int:
             claim=claim,
             manifests={
                 DatasetId("tidy"): NewManifest(
-                    location=folder(work.root, "tidy", claim.dataid),
+                    location=folder(root, "tidy", claim.dataid),
                     files=(FILE,),
                     row_count=1000,
                     content_digest=f"claim {claim.claim_id}",
@@ -210,19 +184,3 @@ def _path(ledger: Ledger, work: Work, dataids: list[str]) -> int:
         for claim in claims
     ]
     return len(publish_many(ledger, staged).versions)
-
-
-def _bare_claim(connection: psycopg.Connection, work: Work) -> list[tuple[str, int]]:
-    rows = connection.execute(BARE_CLAIM.format(batch=work.batch).encode(), prepare=True).fetchall()
-    return [(row[0], row[1]) for row in rows]
-
-
-def _bare(connection: psycopg.Connection, work: Work) -> int:
-    claims = _bare_claim(connection, work)
-    parameters = (
-        [name for name, _ in claims],
-        [claim_id for _, claim_id in claims],
-        [folder(work.root, "tidy", name) for name, _ in claims],
-        [Jsonb([{"path": FILE.path, "size": FILE.size, "digest": None}]) for _ in claims],
-    )
-    return len(connection.execute(BARE_PUBLISH, parameters, prepare=True).fetchall())
