@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
+from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -53,6 +54,13 @@ class DatasetGraph:
     def produced(self) -> list[tuple[DatasetNode, Job]]:
         """The DataSets that this project makes."""
         return [(node, node.job) for node in self.nodes.values() if node.job is not None]
+
+    def producers_first(self) -> list[DatasetNode]:
+        inputs = {
+            name: [source.datasetid for source in node.job.inputs] if node.job else []
+            for name, node in self.nodes.items()
+        }
+        return [self.nodes[name] for name in TopologicalSorter(inputs).static_order()]
 
 
 def build_graph(declarations: Iterable[Declaration], warehouse: str) -> DatasetGraph:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from ..ledger import reports
+from ..ledger import chunks, reports
 from ..ledger.database import Ledger
 from ..ledger.reports import ForeignChunk
 from ..ledger.reports import HowMade as HowMade
-from ..model.ids import DatasetId, ManifestId
+from ..model.ids import ChunkKey, DatasetId, ManifestId
 from ..model.manifest import Manifest
 
 _AT_ONCE = 5000
@@ -55,6 +55,12 @@ def find_unreported(
 def mark_reported(ledger: Ledger, orchestrator: str, manifest_ids: Sequence[ManifestId]) -> None:
     with ledger.statement() as statement:
         reports.report(statement, orchestrator, manifest_ids)
+
+
+def ready_versions(ledger: Ledger, keys: Iterable[ChunkKey]) -> dict[ChunkKey, Manifest | None]:
+    """Those of the chunks that are READY, with their current version; None: a foreign client made it."""
+    with ledger.statement() as statement:
+        return chunks.ready_versions(statement, list(keys))
 
 
 def forget_reported(ledger: Ledger, orchestrator: str, position: Position) -> None:

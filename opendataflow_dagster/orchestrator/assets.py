@@ -40,6 +40,7 @@ def asset_of(node: DatasetNode, job: Job, graph: DatasetGraph) -> dg.AssetsDefin
                     description=declared.description,
                     kinds=set(declared.source.kinds),
                     metadata=_metadata(node),
+                    code_version=node.dataset.code_version,
                 )
             },
             deps=[_dependency(node, source, graph) for source in job.inputs],

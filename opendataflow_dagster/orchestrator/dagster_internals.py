@@ -21,10 +21,22 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 )
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
 from dagster._core.definitions.backfill_policy import BackfillPolicyType
+from dagster._core.definitions.data_version import (
+    CODE_VERSION_TAG,
+    DATA_VERSION_IS_USER_PROVIDED_TAG,
+    DATA_VERSION_TAG,
+    NULL_EVENT_POINTER,
+    get_input_data_version_tag,
+    get_input_event_pointer_tag,
+)
+from dagster._core.definitions.data_version import (
+    SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD as MOST_COMPARED_PARTITIONS,
+)
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.events import (
     AssetMaterializationPlannedData,
+    AssetObservationData,
     DagsterEvent,
     DagsterEventType,
     StepMaterializationData,
@@ -41,18 +53,28 @@ from dagster_postgres import PostgresEventLogStorage
 from sqlalchemy.dialects import postgresql
 
 __all__ = [
+    "CODE_VERSION_TAG",
+    "DATA_VERSION_IS_USER_PROVIDED_TAG",
+    "DATA_VERSION_TAG",
+    "MOST_COMPARED_PARTITIONS",
     "NO_EVENTS_BY_DAGSTER",
+    "NULL_EVENT_POINTER",
     "AssetBackfillData",
     "BackfillPolicy",
     "ChunkCheckSpec",
     "EventOrigin",
+    "KnownEvent",
     "StepExecutionContext",
     "UnresolvedAssetJobDefinition",
+    "get_input_data_version_tag",
+    "get_input_event_pointer_tag",
+    "known_events",
     "open_backfills",
     "storage_id",
     "will_materialize",
     "write_check_events",
     "write_materialization_events",
+    "write_observation_events",
     "write_planned_events",
 ]
 
@@ -133,6 +155,40 @@ def write_materialization_events(
     instance.event_log_storage.store_event_batch(
         [_materialization_entry(materialization, origin) for materialization in materializations]
     )
+
+
+def write_observation_events(
+    instance: dg.DagsterInstance, observations: Sequence[dg.AssetObservation], origin: EventOrigin
+) -> None:
+    """One batch."""
+    instance.event_log_storage.store_event_batch(
+        [_observation_entry(observation, origin) for observation in observations]
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownEvent:
+    """The newest event of a partition."""
+
+    storage_id: int
+    data_version: str | None
+
+
+def known_events(
+    instance: dg.DagsterInstance, asset_key: dg.AssetKey, partitions: set[str], *, observed: bool
+) -> dict[str, KnownEvent]:
+    """`observed`: of observations instead of materializations."""
+    kind = DagsterEventType.ASSET_OBSERVATION if observed else DagsterEventType.ASSET_MATERIALIZATION
+    storage = instance.event_log_storage
+    # The event first: with a newer version than the event's, a chunk shows as unsynced, and it is.
+    events = storage.get_latest_storage_id_by_partition(asset_key, kind, partitions)
+    tags = storage.get_latest_tags_by_partition(
+        asset_key, kind, [DATA_VERSION_TAG], asset_partitions=sorted(partitions)
+    )
+    return {
+        partition: KnownEvent(storage_id=event, data_version=tags.get(partition, {}).get(DATA_VERSION_TAG))
+        for partition, event in events.items()
+    }
 
 
 def write_check_events(
@@ -237,6 +293,17 @@ def _materialization_entry(materialization: dg.AssetMaterialization, origin: Eve
         step_key=origin.step_key,
         event_specific_data=StepMaterializationData(materialization),
         message=f"Materialized {materialization.asset_key.to_user_string()} {materialization.partition}.",
+    )
+    return _entry(event, origin, logging.INFO)
+
+
+def _observation_entry(observation: dg.AssetObservation, origin: EventOrigin) -> EventLogEntry:
+    event = DagsterEvent(
+        event_type_value=DagsterEventType.ASSET_OBSERVATION.value,
+        job_name=origin.job_name,
+        step_key=origin.step_key,
+        event_specific_data=AssetObservationData(observation),
+        message=f"Observed {observation.asset_key.to_user_string()} {observation.partition}.",
     )
     return _entry(event, origin, logging.INFO)
 

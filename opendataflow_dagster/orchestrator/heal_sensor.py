@@ -17,7 +17,7 @@ from ..engine.orchestrator_runs import close_run, open_runs
 from ..engine.unreported import Position, find_unreported, forget_reported
 from ..protocol.heal import heal
 from .dagster_internals import EventOrigin
-from .events import orchestrator_name, write_events
+from .events import make_partitions_known, orchestrator_name, write_events
 from .metadata import event_of
 from .resources import LedgerResource
 from .run_config import asset_key_of
@@ -91,12 +91,10 @@ def _report(
         )
         for foreign in unreported.foreign
     ]
-    for node in graph.nodes.values():
+    for node in graph.producers_first():
         of_node = [event for event in events if event.asset_key == asset_key_of(node)]
-        if of_node and node.dataset.partitions is None:
-            # Dagster must know a dynamic partition before it shows it.
-            instance.add_dynamic_partitions(node.dataset.datasetid, [event.dataid for event in of_node])
-        write_events(instance, ledger, of_node, EventOrigin())
+        make_partitions_known(instance, node, of_node)
+        write_events(instance, ledger, graph, node, of_node, EventOrigin())
     following = unreported.next_position
     if following.reported > position.reported:
         forget_reported(ledger, name, following)

@@ -76,7 +76,7 @@ class DatasetIOManager(dg.ConfigurableIOManager):
         origin = EventOrigin(run_id=step.run_id, job_name=step.job_name, step_key=step.step.key)
         with (
             _ledger_run(ledger, obj.job, step) as run_id,
-            EventWriter(step.instance, ledger, origin, context.log) as events,
+            EventWriter(step.instance, ledger, obj.graph, obj.node, origin, context.log) as events,
         ):
             made = self._make_chunks(obj, ledger, run_id, events, origin, step)
             not_made = made.result.reasons()

@@ -10,7 +10,8 @@ import dagster as dg
 from ..engine.run_result import ChunkResult
 from ..model.manifest import CheckResult, Manifest
 from ..model.verdict import Answer, InputVersion
-from .events import ChunkEvent, Metadata
+from .chunk_event import ChunkEvent, Metadata
+from .data_versions import MadeFrom
 
 if TYPE_CHECKING:
     from ..engine.unreported import HowMade
@@ -34,6 +35,11 @@ def event_of_result(asset_key: dg.AssetKey, chunk: ChunkResult) -> ChunkEvent | 
         asset_key=asset_key,
         dataid=claim.dataid,
         metadata=told,
+        made=MadeFrom(
+            version=chunk.publication.version if chunk.publication else None,
+            code_version=manifest.code_version,
+            inputs=claim.inputs,
+        ),
         checks=manifest.checks,
         manifest_id=chunk.publication.manifest_id if chunk.publication else None,
     )
@@ -54,9 +60,16 @@ def event_of(
             "published": dg.MetadataValue.timestamp(manifest.published),
             **told,
         }
-    manifest_id = manifest.manifest_id if manifest else None
-    checks = manifest.checks if manifest else ()
-    return ChunkEvent(asset_key=asset_key, dataid=dataid, metadata=told, checks=checks, manifest_id=manifest_id)
+    if manifest is None:
+        return ChunkEvent(asset_key=asset_key, dataid=dataid, metadata=told, made=MadeFrom())
+    return ChunkEvent(
+        asset_key=asset_key,
+        dataid=dataid,
+        metadata=told,
+        made=MadeFrom(version=manifest.version, code_version=manifest.code_version, inputs=manifest.inputs),
+        checks=manifest.checks,
+        manifest_id=manifest.manifest_id,
+    )
 
 
 def _of_claim(answers: Iterable[Answer], attempt: int, seconds: float) -> Metadata:

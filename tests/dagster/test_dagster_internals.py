@@ -17,6 +17,7 @@ from dagster._core.definitions.backfill_policy import BackfillPolicyType
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 from dagster._core.events import (
     AssetMaterializationPlannedData,
+    AssetObservationData,
     DagsterEvent,
     DagsterEventType,
     StepMaterializationData,
@@ -37,6 +38,7 @@ from opendataflow_dagster.orchestrator.dagster_internals import BackfillPolicy
 PACKAGE = Path(opendataflow_dagster.__file__).parent
 
 EVENTS = "materialization events of chunks (orchestrator/events.py)"
+VERSIONS = "unsynced chunks in the UI (orchestrator/data_versions.py)"
 CHECKS = "results of checks in the Checks tab (write_check_events)"
 PLANNED = "failed chunks shown as failed in the UI (write_planned_events)"
 BACKFILLS = "the readiness sensor leaving chunks to backfills (orchestrator/assigned_chunks.py)"
@@ -51,6 +53,13 @@ CALLS: list[tuple[Callable[..., object], set[str], str]] = [
         EVENTS,
     ),
     (DagsterEvent, {"event_type_value", "job_name", "step_key", "event_specific_data", "message"}, EVENTS),
+    (AssetObservationData, {"asset_observation"}, VERSIONS),
+    (SqlEventLogStorage.get_latest_storage_id_by_partition, {"asset_key", "event_type", "partitions"}, VERSIONS),
+    (
+        SqlEventLogStorage.get_latest_tags_by_partition,
+        {"asset_key", "event_type", "tag_keys", "asset_partitions"},
+        VERSIONS,
+    ),
     (StepMaterializationData, {"materialization"}, EVENTS),
     (SqlEventLogStorage.store_event_batch, {"self", "events"}, EVENTS),
     (SqlEventLogStorage.get_latest_storage_id_by_partition, {"asset_key", "event_type", "partitions"}, CHECKS),
