@@ -46,7 +46,7 @@ SECTIONS = {
         "force": (f"{_CLI}.run_script:force", "Run a script for a chunk, unchecked, for development"),
     },
     "Report": {
-        "report": (f"{_CLI}.report:report", "Write an HTML report: heat-maps, failures, durations, SLA"),
+        "report": (f"{_CLI}.report:report", "Write an HTML page: what is wrong, heat-maps, throughput, runs"),
         "metrics": (f"{_CLI}.metrics:metrics", "Export Prometheus metrics: text, file or endpoint"),
         "digest": (f"{_CLI}.digest:digest", "Summarize recent failures in one message"),
     },

@@ -8,7 +8,8 @@ from datetime import timedelta
 from ..ledger import runs
 from ..ledger.database import Ledger
 from ..ledger.retry import gives_way
-from ..ledger.runs import JobRun, LatestRun
+from ..ledger.runs import JobRun as JobRun
+from ..ledger.runs import LatestRun
 from ..model.ids import job_id
 from ..protocol.gate import require_job
 

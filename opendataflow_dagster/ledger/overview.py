@@ -70,11 +70,35 @@ class ChunkDurations:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HourlyThroughput:
-    hour: datetime
+class Throughput:
+    """What was published in a span of time."""
+
+    begins: datetime
     versions: int
     rows: int
     bytes: int
+    #: Whether all of the span was counted: the ledger reads only so many of the newest versions.
+    is_complete: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellCount:
+    """The chunks of one status in a cell of a heat-map."""
+
+    datasetid: DatasetId
+    cell: int
+    #: `missing`: declared past partitions without a chunk.
+    status: str
+    chunks: int
+    #: The first and the last chunk of the cell, if they have this status.
+    first: DataId | None
+    last: DataId | None
+    #: One of the chunks.
+    example: DataId
+    #: Of the newest change.
+    since: datetime | None
+    #: Of one of the chunks.
+    reason: str | None
 
 
 def allow_table_scans(transaction: Transaction) -> None:
@@ -131,16 +155,15 @@ def chunk_durations(transaction: Transaction, newest: int) -> list[ChunkDuration
     return [ChunkDurations(**row) for row in transaction.rows("chunk_durations", count=newest)]
 
 
-def hourly_throughput(transaction: Transaction, hours: int, newest: int) -> list[HourlyThroughput]:
-    """Over so many of the newest versions; hours without one are included."""
-    return [HourlyThroughput(**row) for row in transaction.rows("hourly_throughput", hours=hours, count=newest)]
+def throughput(transaction: Transaction, bounds: Sequence[datetime], newest: int) -> list[Throughput]:
+    """Between each two of the bounds, over so many of the newest versions."""
+    found = transaction.rows("throughput", bounds=list(bounds), count=newest)
+    return [Throughput(**row) for row in found]
 
 
-def chunk_statuses(
-    transaction: Transaction, datasetids: Sequence[DatasetId]
-) -> dict[DatasetId, list[tuple[str, str | None]]]:
-    """Dataid and status of every chunk, in natural order."""
-    statuses: dict[DatasetId, list[tuple[str, str | None]]] = {}
-    for row in transaction.rows("chunk_statuses", datasetids=list(datasetids)):
-        statuses.setdefault(DatasetId(row["datasetid"]), []).append((row["dataid"], row["status"]))
-    return statuses
+def heat_cells(
+    transaction: Transaction, datasetids: Sequence[DatasetId], *, incomplete: Sequence[DatasetId], most: int
+) -> list[CellCount]:
+    """In natural order, at most so many cells of each DataSet. `incomplete`: the DataSets with missing chunks."""
+    found = transaction.rows("heat_cells", datasetids=list(datasetids), incomplete=list(incomplete), most=most)
+    return [CellCount(**row) for row in found]

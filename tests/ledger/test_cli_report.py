@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from html import unescape
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,9 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from opendataflow_dagster.ledger import overview
 from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.model.partitions import TimePartitions
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.release import fail
 from tests.effort import PATIENCE_SECONDS
@@ -59,22 +65,86 @@ def test_the_report_is_a_self_contained_page(run: Odf, tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     assert run.text("report", "-o", str(target)) == f"Wrote {target}.\n"
     page = target.read_text()
-    for part in ("Heat-maps", "Failures", "Throughput", "Duration per chunk", "SLA", "/mnt/lake/* is not there"):
-        assert part in page
-    assert re.findall(r"(?:src|href|url\()", page) == []
-    assert "<script" not in page
-    assert "&lt;script&gt;alert" in page
-    # 10,000 chunks: one path per status, not one element per chunk.
-    (big,) = re.findall(r'aria-label="big".*?</svg>', page)
-    assert (big.count("<path"), big.count("M")) == (2, 10_000)
+    titles = ["What is wrong now", "DataSets", "Throughput", "Runs", "Limits", "Stories of chunks"]
+    assert re.findall(r"<h2>(.*?)</h2>", page) == titles, "in the order in which an operator asks"
+    assert "/mnt/lake/* is not there" in page
+    assert re.findall(r"\ssrc=|url\(|@import", page) == []
+    assert {link[0] for link in re.findall(r'href="(.*?)"', page)} == {"#"}
+    assert "default-src 'none'" in page
     assert run.text("report", "-o", "-").startswith("<!doctype html>")
 
 
-def test_report_json_has_answers_durations_throughput_and_sla(run: Odf) -> None:
+def test_a_hostile_name_stays_text_wherever_the_report_shows_it(run: Odf) -> None:
+    page = run.text("report", "-o", "-")
+    assert re.findall(r"<script[^>]*>", page) == ['<script type="application/json" id="facts">', "<script>"]
+    assert page.count("</script>") == 2
+    assert "&lt;script&gt;alert" in page
+    names = {cell[0] for each in facts(page)["maps"] for cell in each["cells"] if each["name"] == "odd"}
+    assert names == {HOSTILE}, "the script of the page gets the name itself"
+    assert "\x1b" not in page
+
+
+def test_a_heat_map_has_a_bounded_number_of_cells_and_the_worst_status_wins(run: Odf) -> None:
+    page = run.text("report", "-o", "-")
+    (big,) = (each for each in facts(page)["maps"] if each["name"] == "big")
+    assert len(big["cells"]) == 358, "28 chunks a cell"
+    (worst,) = (cell for cell in big["cells"] if cell[2] == "FAILED")
+    assert worst[:2] == ["4705", "4732"], "in natural order"
+    assert worst[6:] == [[["FAILED", 1], ["READY", 27]], "4711"]
+    # One path per status, not one element per chunk.
+    (drawn,) = re.findall(r'aria-label="big: 10,000 chunks.*?</svg>', page)
+    assert drawn.count("<path") == 2
+    # Never by colour alone: a failed cell is higher, and its letter stands above it.
+    assert f'class="f-FAILED" d="M{4704 // 28} 0h1v100' in drawn
+    assert re.search(r'title="big/4711: FAILED since [^"]*"[^>]*>X</a>', page)
+
+
+def test_a_heat_map_shows_missing_partitions_and_labels_its_months(flow: Flow) -> None:
+    days = TimePartitions(kind="daily", first="2024-01-20", last="2024-04-10")
+    flow.register("load: -> raw", raw=replace(flow.dataset("raw"), partitions=days))
+    flow.produce("load", "2024-01-20")
+    flow.produce("load", "2024-04-10")
+    page = Odf(url=flow.url).text("report", "-o", "-")
+    (raw,) = facts(page)["maps"]
+    assert [cell[2] for cell in raw["cells"]] == ["READY", *["missing"] * 80, "READY"]
+    (axis,) = re.findall(r'<div class="axis" aria-hidden="true">(.*?)</div>', page[: page.index('id="throughput"')])
+    assert re.findall(r">(\w+)<", axis) == ["Feb", "Mar", "Apr"]
+    assert "80 missing" in page
+    assert "nobody has asked for load/2024-04-09" in page
+
+
+def test_the_stories_of_failed_waiting_and_running_chunks_are_in_the_page(run: Odf) -> None:
+    page = run.text("report", "-o", "-")
+    stories = {text(story): text(told) for story, told in STORY.findall(page)}
+    failed = stories["X FAILED delays/2024-01-13"]
+    assert "delay is a number: 3 of 199 are not" in failed
+    assert "The five answers now" in failed
+    assert "odf chunk show delays 2024-01-13" in failed
+    assert "Attempts" in stories["> RUNNING delays/2024-01-14"]
+    newest = stories[". READY delays/2024-01-08"]
+    assert "1 (current)" in newest
+    assert "flights/2024-01-08 version 1" in newest
+    assert "- PENDING flights/2024-01-22" in stories
+    # What is drawn or listed as having a story has it.
+    ids = set(re.findall(r'<div id="(story-\w+)"', page))
+    assert {link[1:] for link in re.findall(r'href="(#story-\w+)"', page)} <= ids
+    assert len(ids) <= 100
+
+
+def test_names_with_shell_characters_are_quoted_in_copied_commands(run: Odf) -> None:
+    page = run.text("report", "-o", "-")
+    commands = [unescape(command) for command in re.findall(r'data-copy="(.*?)"', page)]
+    assert f"odf chunk show odd {shlex.quote(HOSTILE)}" in commands
+
+
+def test_report_json_has_answers_durations_throughput_runs_and_sla(run: Odf) -> None:
     result = run.json("report")
     assert {job["jobid"] for job in result["durations"]} == {"load", "average"}
-    assert sum(hour["versions"] for hour in result["hours"]) == 28
-    assert len(result["hours"]) == 48
+    for spans, length in (("hours", 48), ("days", 30)):
+        assert sum(span["versions"] for span in result[spans]) == 28
+        assert len(result[spans]) == length
+    assert all(span["is_complete"] for span in result["hours"])
+    assert {each["jobid"] for each in result["runs"]} == {"load", "average", "hostile"}
     assert {run["jobid"]: run["breached"] for run in result["sla"]} == {
         "average": False,
         "hostile": False,
@@ -83,8 +153,56 @@ def test_report_json_has_answers_durations_throughput_and_sla(run: Odf) -> None:
     verdicts = result["failures"]["answers"]
     answers = {verdict["dataid"]: [answer["yes"] for answer in verdict["answers"]] for verdict in verdicts}
     assert answers["2024-01-12"] == [True, True, True, True, False]
+
+
+def test_throughput_says_which_hours_it_did_not_count_in_full(month: Flow) -> None:
+    now = datetime.now(UTC)
+    bounds = [now - timedelta(hours=hour) for hour in (2, 1, -1)]
+    with month.ledger.statement() as statement:
+        all_versions = overview.throughput(statement, bounds, 1_000)
+        newest = overview.throughput(statement, bounds, 10)
+    assert [(span.versions, span.is_complete) for span in all_versions] == [(0, True), (28, True)]
+    assert [(span.versions, span.is_complete) for span in newest] == [(0, False), (10, False)]
+
+
+def test_the_report_rejects_what_it_cannot_write(run: Odf) -> None:
     assert "cannot be written" in run.error("report", "-o", "/no/such/folder/report.html")
-    assert "--json cannot be combined with --output" in run.error("report", "--json", "-o", "report.json")
+    assert "cannot be written" in run.error("report", "-o", "/no/such/folder/report.html", "--every", "60")
+    for option in (["-o", "report.json"], ["--every", "60"]):
+        assert "--json cannot be combined with --output or --every" in run.error("report", "--json", *option)
+    assert "--every needs a file" in run.error("report", "--every", "60", "-o", "-")
+
+
+def test_a_page_written_again_and_again_is_never_half_there(month: Flow, tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    process = subprocess.Popen(
+        [*ODF, "report", "--every", "1", "-o", str(target)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**environment(), "ODF_DATABASE_URL": month.url, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=hear_signals,
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline().startswith(f"Wrote {target}, ")
+        first = target.stat().st_ino
+        assert facts(target.read_text())["every"] == 1
+        assert process.stdout.readline().startswith(f"Wrote {target}, ")
+        assert target.stat().st_ino != first, "a new file took its place"
+    finally:
+        process.send_signal(2)
+        assert process.wait(timeout=PATIENCE_SECONDS) == 0
+        process.stdout.close()
+    assert target.read_text().endswith("</html>\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_healthy_ledger_says_that_nothing_is_wrong(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    flow.produce("load", "1")
+    page = Odf(url=flow.url).text("report", "-o", "-")
+    assert "Nothing: no chunk failed, waits or is on hold." in page
+    assert "<title>OpenDataFlow report</title>" in page
 
 
 def test_the_report_counts_omitted_heat_maps(flow: Flow) -> None:
@@ -94,8 +212,21 @@ def test_the_report_counts_omitted_heat_maps(flow: Flow) -> None:
         " select 'set_' || n, 'someone', '1', 'OUT', 'READY' from generate_series(1, 62) n"
     )
     page = Odf(url=flow.url).text("report", "-o", "-")
-    assert page.count("<figure>") == 60
-    assert "Not drawn: 2 more DataSets" in page
+    assert page.count('<article class="ds">') == 60
+    assert "2 more DataSets without a heat-map" in page
+
+
+STORY = re.compile(r'<details class="story"><summary>(.*?)</summary>(.*?)</details>', re.DOTALL)
+
+
+def facts(page: str) -> Any:
+    """What the page's script reads."""
+    (found,) = re.findall(r'<script type="application/json" id="facts">(.*?)</script>', page)
+    return json.loads(found)
+
+
+def text(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
 
 
 def finished_runs(flow: Flow, *minutes: int, jobid: str = "load") -> None:

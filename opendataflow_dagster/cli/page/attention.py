@@ -1,0 +1,94 @@
+"""What is wrong now: failures by cause, and what is missing or waits, with what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from opendataflow_dagster.model.ids import ChunkKey
+from opendataflow_dagster.model.status import Status
+
+from ..output import counted
+from .parts import Html, Stories, badge, command, moment, name, names, section, table, text
+
+if TYPE_CHECKING:
+    from opendataflow_dagster.insight.report import FailureReport
+    from opendataflow_dagster.insight.status import DatasetStatus
+
+_CAUSES = 50
+_FAILURES = 500
+#: Planned or to be made again, and not running.
+WAITING = (Status.PENDING, Status.RESUBMIT)
+
+
+def attention(failures: FailureReport, datasets: Sequence[DatasetStatus], stories: Stories) -> Html:
+    parts = [_failures(failures, stories), _waiting(datasets, stories), _held(datasets)]
+    found = [part for part in parts if part]
+    return section("now", "What is wrong now", *(found or ["<p>Nothing: no chunk failed, waits or is on hold.</p>"]))
+
+
+def _failures(failures: FailureReport, stories: Stories) -> Html:
+    if not failures.chunks:
+        return ""
+    rows = [
+        [
+            f"{cause.count:,}",
+            f"<b>{text(cause.cause)}</b>",
+            names(cause.jobs),
+            moment(cause.first),
+            moment(cause.last),
+            stories.link(cause.example),
+        ]
+        for cause in failures.causes[:_CAUSES]
+    ]
+    more = len(failures.causes) - len(rows)
+    chunks = [
+        [
+            stories.link(ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid)),
+            moment(chunk.modified),
+            text(chunk.reason or ""),
+        ]
+        for chunk in failures.chunks[:_FAILURES]
+    ]
+    unlisted = len(failures.chunks) - len(chunks)
+    title = f"{counted(len(failures.chunks), 'chunk')} failed, {counted(len(failures.causes), 'cause')}"
+    return (
+        f'<h3 id="failed">{badge("FAILED")}{title}</h3>'
+        + table(["chunks", "cause", "Jobs", "first", "last", "for example"], rows, right=["chunks"])
+        + (f"<p>And {more:,} more causes: {command('odf why --failed')}</p>" if more else "")
+        + f"<details><summary>All failed chunks ({len(failures.chunks):,})</summary>"
+        + table(["chunk", "since", "reason"], chunks)
+        + (f"<p>And {unlisted:,} more.</p>" if unlisted else "")
+        + "</details>"
+        + f'<p class="next">When the cause is fixed: {command("odf resubmit --failed")}</p>'
+    )
+
+
+def _waiting(datasets: Sequence[DatasetStatus], stories: Stories) -> Html:
+    obstacles = [(dataset, dataset.obstacle) for dataset in datasets if dataset.obstacle is not None]
+    if not obstacles:
+        return ""
+    rows = [
+        [
+            name(dataset.datasetid),
+            f"{dataset.missing:,}" if dataset.missing else "",
+            f"{waiting:,}" if (waiting := sum(dataset.counts.get(status, 0) for status in WAITING)) else "",
+            f"{dataset.blocked:,}" if dataset.blocked else "",
+            stories.link(ChunkKey(datasetid=dataset.datasetid, dataid=obstacle.dataid)),
+            text(obstacle.reason),
+            moment(dataset.oldest_waiting),
+        ]
+        for dataset, obstacle in obstacles
+    ]
+    numbers = ["missing", "waiting", "refused"]
+    columns = ["DataSet", *numbers, "for example", "waits for", "oldest since"]
+    title = f"{counted(len(obstacles), 'DataSet')} with missing or waiting chunks"
+    return f'<h3 id="waiting">{badge("missing")}{title}</h3>' + table(columns, rows, right=numbers)
+
+
+def _held(datasets: Sequence[DatasetStatus]) -> Html:
+    held = {dataset.datasetid: number for dataset in datasets if (number := dataset.counts.get("HOLD", 0))}
+    if not held:
+        return ""
+    shown = ", ".join(f"{text(datasetid)}: {number:,}" for datasetid, number in held.items())
+    return f'<h3 id="held">{badge("HOLD")}{counted(sum(held.values()), "chunk")} on hold</h3><p>{shown}</p>'
