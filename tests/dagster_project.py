@@ -17,7 +17,7 @@ from opendataflow_dagster.engine.dataset_graph import DatasetGraph, build_graph
 from opendataflow_dagster.engine.declaration import Declaration
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.orchestrator.definitions import build_definitions
-from opendataflow_dagster.orchestrator.run_config import run_config
+from opendataflow_dagster.orchestrator.run_config import labels, partition_tags, run_config
 from tests.factories import Flow
 
 
@@ -58,7 +58,7 @@ class Project:
         """As the readiness sensor asks for it."""
         assert self.graph is not None
         (entry,) = [entry for entry, made in self.graph.produced if made.jobid == job]
-        tags = {"dagster/sensor_name": "readiness", "dagster/partition": dataids[0]}
+        tags = {"dagster/sensor_name": "readiness", **partition_tags(dataids), **labels(dataids)}
         return self._run(job, tags, run_config(entry, dataids))
 
     def launch_again(self, outcome: Outcome, **tags: str) -> Outcome:
@@ -87,6 +87,12 @@ class Project:
             for failure in failures
         )
         return Outcome(run_id=done.run_id, success=done.success, said=said)
+
+    def labels(self, run_id: str) -> tuple[str | None, ...]:
+        """How the list of runs names the chunks of a run: their number, their range, and Dagster's partition."""
+        run = self.instance.get_run_by_id(run_id)
+        assert run is not None
+        return tuple(run.tags.get(tag) for tag in ("chunks", "range", "dagster/partition"))
 
     def materializations(self, datasetid: str) -> list[tuple[str, dict[str, object]]]:
         """What Dagster knows, newest first."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput
+from opendataflow_dagster.model.ids import summary
 
 from .arguments import dataset_argument
 from .options import Change, change_options
-from .selection import summary
 
 
 @click.command()

@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput
+from opendataflow_dagster.model.ids import summary
 
 from .options import Change, change_options
-from .selection import change_selected, selection_options, summary
+from .selection import change_selected, selection_options
 
 
 @click.command()

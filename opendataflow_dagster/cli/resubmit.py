@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput
+from opendataflow_dagster.model.ids import summary
 
 from .connection import open_ledger
 from .options import Change, change_options
 from .parsing import Moment
-from .selection import selected, selection_options, summary
+from .selection import selected, selection_options
 
 if TYPE_CHECKING:
     from opendataflow_dagster.model.ids import ChunkKey
-    from opendataflow_dagster.protocol.resubmit import Resubmitted
-
-    from .connection import Ledger
 
 
 @click.command()
@@ -55,6 +53,7 @@ def resubmit(
       odf resubmit --failed --job average --dry-run
       odf resubmit delays 2024-01-01..2024-01-31 --other-code --reason "rounding fixed"
     """
+    from opendataflow_dagster.insight.selection import failed_keys, select_failed
     from opendataflow_dagster.protocol.resubmit import resubmit as verb
 
     with change.ledger() as ledger:
@@ -64,7 +63,8 @@ def resubmit(
                 raise InvalidInput(
                     "--failed and --failed-since cannot be combined with dataids, --status, --other-code or --all"
                 )
-            keys, requested = _failed(ledger, datasetid, jobid, failed_since, until)
+            failed = select_failed(ledger, datasetid=datasetid, jobid=jobid, since=failed_since, until=until)
+            keys, requested = failed_keys(failed)
         elif until is not None:
             raise InvalidInput("--until requires --failed or --failed-since")
         else:
@@ -84,19 +84,7 @@ def resubmit(
         done = verb(
             ledger, keys, by=ledger.actor, reason=change.reason, with_downstream=downstream, requested=requested
         )
-    change.report({"chunks": done.chunks, "held": done.held, "satisfied": done.satisfied}, _sentence(done))
-
-
-def _failed(
-    ledger: Ledger, datasetid: str | None, jobid: str | None, since: datetime | None, until: datetime | None
-) -> tuple[list[ChunkKey], datetime | None]:
-    """With the time of the last failure: a chunk that became READY after it needs no resubmit."""
-    from opendataflow_dagster.insight.selection import select_failed
-    from opendataflow_dagster.model.ids import ChunkKey
-
-    chunks = select_failed(ledger, datasetid=datasetid, jobid=jobid, since=since, until=until)
-    keys = [ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid) for chunk in chunks]
-    return keys, max((chunk.modified for chunk in chunks), default=None)
+    change.report({"chunks": done.chunks, "held": done.held, "satisfied": done.satisfied}, str(done))
 
 
 def _confirm(change: Change, keys: list[ChunkKey], downstream: bool) -> None:
@@ -108,12 +96,3 @@ def _confirm(change: Change, keys: list[ChunkKey], downstream: bool) -> None:
         with open_ledger(rehearsal=True) as rehearsal:
             affected = verb(rehearsal, keys, by="rehearsal", with_downstream=True).chunks
         change.confirm(len(affected), f"resubmit {summary(affected)}")
-
-
-def _sentence(resubmitted: Resubmitted) -> str:
-    parts = [f"Resubmitted {summary(resubmitted.chunks)}." if resubmitted.chunks else "Nothing to resubmit."]
-    if resubmitted.held:
-        parts.append(f"Left on hold: {summary(resubmitted.held)}; run odf unhold first.")
-    if resubmitted.satisfied:
-        parts.append(f"Already RESUBMIT or READY since: {summary(resubmitted.satisfied)}.")
-    return " ".join(parts)

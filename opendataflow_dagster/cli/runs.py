@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from opendataflow_dagster.model.ids import summary
+
 from . import output
 from .arguments import job_argument, optional_job
 from .connection import open_ledger
 from .options import Change, change_options, json_option
-from .selection import summary
 
 _STYLES = {"ENDED": "green", "FAILED": "red", None: "blue"}
 

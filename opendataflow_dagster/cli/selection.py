@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput
+from opendataflow_dagster.model.ids import summary
 
 from .arguments import chunks_argument, job_option, optional_dataset
 from .options import combined
-from .output import listing
 
 if TYPE_CHECKING:
     from opendataflow_dagster.model.ids import ChunkKey
@@ -69,14 +68,3 @@ def change_selected(
         changed = verb(ledger, keys, by=ledger.actor, reason=change.reason)
     sentence = f"{past} {summary(changed)}." if changed else f"No change: {summary(keys)} {unchanged}."
     change.report({"chunks": changed}, sentence)
-
-
-def summary(keys: Sequence[ChunkKey]) -> str:
-    """`3 chunks (delays/2024-01-09, ...)`; more than five are counted by DataSet."""
-    if len(keys) == 1:
-        return str(keys[0])
-    if len(keys) <= 5:
-        return f"{len(keys)} chunks ({', '.join(map(str, keys))})"
-    counts = Counter(key.datasetid for key in keys)
-    by_dataset = listing([f"{datasetid}: {count:,}" for datasetid, count in counts.items()], 5)
-    return f"{len(keys):,} chunks ({by_dataset})"

@@ -93,6 +93,12 @@ def select_failed(
         return lookup.failed_chunks(transaction, datasets, since=since, until=until)
 
 
+def failed_keys(chunks: Sequence[Chunk]) -> tuple[list[ChunkKey], datetime | None]:
+    """With the time of the last failure: a chunk that became READY after it needs no resubmit."""
+    keys = [ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid) for chunk in chunks]
+    return keys, max((chunk.modified for chunk in chunks), default=None)
+
+
 def require_dataset(transaction: Transaction, datasetid: DatasetId) -> None:
     if not lookup.is_dataset(transaction, datasetid):
         raise UnknownName(f"DataSet {datasetid} is not registered; list the DataSets with: odf dataset list")

@@ -6,10 +6,13 @@ Postgres enforces the same rule with constraints, for rows that other clients wr
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NewType
 
 from .errors import InvalidName
+from .text import listing
 
 DatasetId = NewType("DatasetId", str)
 JobId = NewType("JobId", str)
@@ -53,6 +56,17 @@ def data_id(text: str) -> DataId:
 
 def code_version(text: str, datasetid: DatasetId) -> str:
     return _checked(f"code_version of DataSet {datasetid}", text, MAX_NAME_BYTES)
+
+
+def summary(keys: Sequence[ChunkKey]) -> str:
+    """`3 chunks (delays/2024-01-09, ...)`; more than five are counted by DataSet."""
+    if len(keys) == 1:
+        return str(keys[0])
+    if len(keys) <= 5:
+        return f"{len(keys)} chunks ({', '.join(map(str, keys))})"
+    counts = Counter(key.datasetid for key in keys)
+    by_dataset = listing([f"{datasetid}: {count:,}" for datasetid, count in counts.items()], 5)
+    return f"{len(keys):,} chunks ({by_dataset})"
 
 
 def natural_key(dataid: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from ..engine.dataset_graph import DatasetGraph, build_graph, register_graph
 from ..engine.declaration import Declaration
 from .assets import IO_MANAGER, asset_of, external_asset_of, job_of
 from .io_manager import DatasetIOManager
+from .operator_jobs import operator_jobs
 from .resources import LedgerResource, SparkResource
 from .sensors import all_sensors
 
@@ -49,7 +50,7 @@ def build_definitions(
             *(asset_of(node, job, graph) for node, job in graph.produced),
             *assets,
         ],
-        jobs=[job_of(node, job) for node, job in graph.produced],
+        jobs=[*(job_of(node, job) for node, job in graph.produced), *operator_jobs(ledger)],
         sensors=list((sensors or all_sensors)(graph)),
         resources={
             **(resources or {}),

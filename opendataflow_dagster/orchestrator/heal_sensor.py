@@ -23,6 +23,7 @@ from .resources import LedgerResource
 from .run_config import asset_key_of
 from .run_status_sensors import is_cancelled
 from .silent_runs import SilentRuns
+from .tick import state_of, tick
 
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 
@@ -42,14 +43,18 @@ def heal_sensor(
     )
     def evaluate(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SensorResult:
         store = ledger.ledger
-        cursor = json.loads(context.cursor or "{}")
-        position = Position(**{name: cursor[name] for name in ("reported", "foreign") if name in cursor})
+        state = json.loads(state_of(context.cursor) or "{}")
+        position = Position(**{name: state[name] for name in ("reported", "foreign") if name in state})
         healed = heal(store)
         ended = silent_runs.end(context, store)
         dead = _close_dead_runs(context.instance, store, graph)
         position, reported = _report(context.instance, store, graph, position, grace)
         summary = f"{healed}; silent runs: {ended} ended; dead runs: {dead} chunks; reported to Dagster: {reported}"
-        return dg.SensorResult(skip_reason=summary, cursor=json.dumps(asdict(position)))
+        also = {"runs ended": ended, "chunks of dead runs": dead, "reported": reported}
+        done = [f"{count:,} {what}" for what, count in {**healed.counts, **also}.items() if count]
+        # Without what no installation without foreign clients has: the list shows little.
+        state = {name: value for name, value in asdict(position).items() if value != getattr(Position(), name)}
+        return tick(", ".join(done) or "nothing to heal", in_full=summary, state=json.dumps(state) if state else "")
 
     return evaluate
 

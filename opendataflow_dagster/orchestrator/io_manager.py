@@ -38,7 +38,7 @@ from .assigned_chunks import additional_chunks
 from .dagster_internals import EventOrigin, StepExecutionContext, write_planned_events
 from .events import EventWriter
 from .resources import LedgerResource, SparkResource
-from .run_config import asset_key_of
+from .run_config import asset_key_of, labels
 from .run_status_sensors import is_cancelled
 from .trigger import trigger_of
 
@@ -128,6 +128,7 @@ class DatasetIOManager(dg.ConfigurableIOManager):
         portion, when = list(requested.dataids), trigger.requested
         while portion:
             seen.update(portion)
+            instance.add_run_tags(step.run_id, labels(seen))
             known = [dataid for dataid in portion if partitions is None or partitions.has(dataid)]
             satisfied |= retry(
                 partial(

@@ -16,8 +16,10 @@ from ..engine.dataset_graph import DatasetGraph
 from ..model.errors import OpenDataFlowError
 from ..model.job import EqualChunk
 from ..model.partitions import keys_until
+from ..model.text import counted
 from ..protocol.register import plan
 from .resources import LedgerResource
+from .tick import state_of, tick
 
 
 def planning_sensor(graph: DatasetGraph, *, interval_seconds: int = 15) -> dg.SensorDefinition:
@@ -37,9 +39,9 @@ def planning_sensor(graph: DatasetGraph, *, interval_seconds: int = 15) -> dg.Se
     def evaluate(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SensorResult:
         now = datetime.now(UTC)
         declared = [f"{job.jobid} {json.dumps(partitions.to_json())}" for job, partitions, _ in jobs]
-        mark = hashlib.sha256("\n".join([f"{now:%Y-%m-%d-%H}", *declared]).encode()).hexdigest()
-        if context.cursor == mark:
-            return dg.SensorResult(skip_reason="planned: 0", cursor=mark)
+        mark = hashlib.sha256("\n".join([f"{now:%Y-%m-%d-%H}", *declared]).encode()).hexdigest()[:8]
+        if state_of(context.cursor) == mark:
+            return tick("nothing new to plan", state=mark)
         count, errors = 0, list[str]()
         for job, partitions, zone in jobs:
             try:
@@ -50,6 +52,6 @@ def planning_sensor(graph: DatasetGraph, *, interval_seconds: int = 15) -> dg.Se
                 errors.append(f"{job.jobid}: {type(error).__name__}: {error}")
         if errors:
             raise dg.Failure(f"the chunks of {len(errors)} jobs could not be planned: {'; '.join(errors)}")
-        return dg.SensorResult(skip_reason=f"planned: {count}", cursor=mark)
+        return tick(f"planned: {counted(count, 'chunk')} of {counted(len(jobs), 'job')}", state=mark)
 
     return evaluate

@@ -5,7 +5,7 @@ Chunks of queued or running runs and of backfills are left to them. The claim in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import dagster as dg
 
@@ -17,7 +17,8 @@ from ..protocol.throttle import room
 from .assets import job_of
 from .assigned_chunks import READINESS_SENSOR, assigned_chunks
 from .resources import LedgerResource
-from .run_config import asset_key_of, run_config
+from .run_config import CHUNKS_TAG, RANGE_TAG, asset_key_of, labels, partition_tags, run_config
+from .tick import tick
 
 # A running run takes on new chunks. A chunk that has waited longer than this gets a run of its own.
 _MOST_WAIT_SECONDS = 60.0
@@ -64,7 +65,7 @@ def readiness_sensor(
                 requests += _requests(node, jobid, chosen, chunks_per_run)
         if not requests:
             return _nothing(store, jobids, notes)
-        return dg.SensorResult(run_requests=requests)
+        return tick(_summary(requests), run_requests=requests)
 
     return evaluate
 
@@ -72,16 +73,24 @@ def readiness_sensor(
 def _requests(node: DatasetNode, jobid: JobId, dataids: Sequence[DataId], size: int) -> Iterable[dg.RunRequest]:
     """There is no run key, because it would keep a later RESUBMIT of the same chunk from running.
 
-    The chunks are in the run configuration, because tags hold one partition or a range. The first chunk is in a tag as
-    well: Dagster looks up the inputs of that partition before a step, and fails without it.
+    The chunks are in the run configuration, because tags hold one partition or a range.
     """
     for begin in range(0, len(dataids), size):
         portion = dataids[begin : begin + size]
         yield dg.RunRequest(
             job_name=jobid,
             run_config=run_config(node, portion),
-            tags={"dagster/partition": portion[0], "opendataflow/chunks": str(len(portion))},
+            tags={**partition_tags(portion), **labels(portion)},
         )
+
+
+def _summary(requests: Sequence[dg.RunRequest]) -> str:
+    """`raw: 29 chunks 2024-01-02..2024-01-30`, for each run."""
+    return "; ".join(f"{request.job_name}: {_chunks(request.tags)}" for request in requests)
+
+
+def _chunks(tags: Mapping[str, str]) -> str:
+    return f"{tags[CHUNKS_TAG]} chunk{'' if tags[CHUNKS_TAG] == '1' else 's'} {tags[RANGE_TAG]}"
 
 
 def _no_capacity(ledger: Ledger, jobid: JobId) -> str | None:
@@ -95,5 +104,4 @@ def _no_capacity(ledger: Ledger, jobid: JobId) -> str | None:
 
 def _nothing(ledger: Ledger, jobids: Sequence[JobId], notes: Sequence[str]) -> dg.SensorResult:
     reasons = [*notes, *blocked_chunks(ledger, jobids)]
-    idle = "nothing can run: every chunk is READY, or waits for an input that is not"
-    return dg.SensorResult(skip_reason="; ".join(reasons) or idle)
+    return tick("; ".join(reasons) or "nothing can run: all is READY, or waits")

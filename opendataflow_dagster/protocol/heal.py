@@ -48,6 +48,22 @@ class Healed:
     #: What could not be healed, and why. All the rest was.
     problems: tuple[str, ...] = ()
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was healed, the important first."""
+        return {
+            "problems": len(self.problems),
+            "failed": len(self.gave_up),
+            "resubmitted": len(self.resubmitted),
+            "retried": len(self.retried),
+            "cascaded": len(self.cascaded),
+            "runs closed": self.closed_runs,
+            "stray rows": self.strays,
+            "made runnable": self.added,
+            "no longer runnable": self.removed,
+            "re-evaluated": self.asked_again,
+        }
+
     def __str__(self) -> str:
         return (
             f"expired leases: {len(self.resubmitted)} resubmitted, {len(self.gave_up)} failed; "

@@ -27,7 +27,7 @@ def skip(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "")
 def unhold(ledger: Ledger, keys: Iterable[ChunkKey], *, by: str, reason: str = "") -> list[ChunkKey]:
     """Restores the status from before the hold; a chunk that was RUNNING becomes RESUBMIT."""
     chunks = list(keys)
-    with ledger.transaction(actor=by) as transaction:
+    with ledger.transaction(actor=by, reason=reason) as transaction:
         require(transaction, chunks)
         return operations.unhold(transaction, chunks, reason or None)
 
@@ -37,7 +37,7 @@ def _set_status(
     ledger: Ledger, keys: Iterable[ChunkKey], status: Literal[Status.HOLD, Status.SKIPPED], by: str, reason: str
 ) -> list[ChunkKey]:
     chunks = list(keys)
-    with ledger.transaction(actor=by) as transaction:
+    with ledger.transaction(actor=by, reason=reason) as transaction:
         changed = operations.set_status(transaction, chunks, status, reason or None)
         # Afterwards: a planned chunk gets its row only now.
         require(transaction, chunks)

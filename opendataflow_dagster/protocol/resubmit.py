@@ -10,7 +10,7 @@ from ..ledger import operations
 from ..ledger.chunks import downstream, find, require
 from ..ledger.database import Ledger
 from ..ledger.retry import gives_way
-from ..model.ids import ChunkKey
+from ..model.ids import ChunkKey, summary
 from ..model.status import Status
 
 
@@ -22,6 +22,14 @@ class Resubmitted:
     held: tuple[ChunkKey, ...]
     #: Already RESUBMIT, or READY since the request was made.
     satisfied: tuple[ChunkKey, ...]
+
+    def __str__(self) -> str:
+        parts = [f"Resubmitted {summary(self.chunks)}." if self.chunks else "Nothing to resubmit."]
+        if self.held:
+            parts.append(f"Left on hold: {summary(self.held)}; unhold first.")
+        if self.satisfied:
+            parts.append(f"Already RESUBMIT or READY since: {summary(self.satisfied)}.")
+        return " ".join(parts)
 
 
 @gives_way
@@ -36,7 +44,7 @@ def resubmit(
 ) -> Resubmitted:
     """All in one transaction. `requested`: leave chunks that became READY after this time."""
     wanted = list(dict.fromkeys(keys))
-    with ledger.transaction(actor=by) as transaction:
+    with ledger.transaction(actor=by, reason=reason) as transaction:
         require(transaction, wanted)
         if with_downstream:
             wanted = downstream(transaction, wanted)

@@ -15,7 +15,7 @@ from .publish import refuse_misplaced
 @gives_way
 def rollback(ledger: Ledger, key: ChunkKey, version: int, *, by: str, reason: str = "") -> int:
     """Returns the number of the new version. A chunk that is RUNNING or on HOLD is refused."""
-    with ledger.transaction(actor=by) as transaction:
+    with ledger.transaction(actor=by, reason=reason) as transaction:
         chunks.require(transaction, [key])
         old_manifest = chunks.version(transaction, key, version)
         if old_manifest is None:

@@ -248,7 +248,18 @@ def test_a_run_counts_what_it_took_along(project: Project) -> None:
     project.build(source(), failing)
     project.launch_range("raw", day(1), day(3))
 
-    assert project.launch_as_sensor("failing", [day(2)]).said.startswith("3 of 3 chunks of failing were not made")
+    done = project.launch_as_sensor("failing", [day(2)])
+
+    assert done.said.startswith("3 of 3 chunks of failing were not made")
+    assert project.labels(done.run_id)[:2] == ("3", f"{day(1)}..{day(3)}")
+
+
+def test_a_run_of_a_range_or_a_backfill_says_how_many_chunks_and_which(project: Project) -> None:
+    project.build(source(), clean)
+
+    assert project.labels(project.launch_range("raw", day(1), day(3)).run_id) == ("3", f"{day(1)}..{day(3)}", None)
+    assert project.labels(project.launch("raw", day(4)).run_id) == ("1", day(4), day(4))
+    assert project.labels(project.launch_as_sensor("clean", [day(3), day(1)]).run_id)[2] is None
 
 
 def test_a_run_of_the_sensor_takes_along_what_becomes_runnable_meanwhile(project: Project) -> None:

@@ -83,6 +83,11 @@ def heal(project: Project, cursor: str | None = None) -> SensorExecutionData:
     return tick(project, heal_sensor(graph_of(project), grace=timedelta(0)), cursor)
 
 
+def in_list(done: SensorExecutionData) -> str:
+    """What the list of ticks shows of it: the cursor, whose last line is the sensor's own."""
+    return (done.cursor or "").rpartition("\n")[0]
+
+
 def queue(project: Project, request: dg.RunRequest) -> dg.DagsterRun:
     """What the daemon does with a request, except that nobody starts the run."""
     assert project.definitions is not None
@@ -114,6 +119,48 @@ def test_what_can_run_of_all_jobs_starts_in_few_runs_resubmitted_first(project: 
     assert all(request.run_key is None for request in done.run_requests or ()), (
         "a key would dedupe a later RESUBMIT away"
     )
+
+
+def test_a_run_says_how_many_chunks_it_has_and_which_range(project: Project) -> None:
+    project.build(raw)
+    plan_days(project, 1, 2, 3, 10)
+    project.flow.type("update dataflow.datastatus set status = 'RESUBMIT' where dataid = %s", day(10))
+
+    done = tick(project)
+    (request,) = done.run_requests or ()
+
+    assert project.labels(queue(project, request).run_id) == ("4", f"{day(1)}..{day(10)}", None)
+    assert in_list(done) == f"raw: 4 chunks {day(1)}..{day(10)}"
+
+
+def test_a_run_of_one_chunk_is_labelled_with_its_partition(project: Project) -> None:
+    project.build(raw)
+    plan_days(project, 7)
+
+    done = tick(project)
+    (request,) = done.run_requests or ()
+
+    assert project.labels(queue(project, request).run_id) == ("1", day(7), day(7))
+    assert in_list(done) == f"raw: 1 chunk {day(7)}"
+
+
+def test_the_list_of_ticks_shows_the_reason_of_each_and_the_sensor_keeps_its_state(project: Project) -> None:
+    project.build(raw, dataset("also", partitions=DAYS, planned=True)(lambda: None))
+    graph = graph_of(project)
+
+    assert in_list(tick(project)) == "nothing can run: all is READY, or waits"
+    planned = tick(project, planning_sensor(graph))
+    assert in_list(planned) == "planned: 31 chunks of 1 job"
+    assert in_list(tick(project, planning_sensor(graph), planned.cursor)) == "nothing new to plan"
+    pause(project.flow.ledger, "also", by="operator", reason="the source is down")
+    assert in_list(tick(project)).startswith("also: 31 runnable, but the job is paused")
+    assert in_list(tick(project, files_sensor(graph))) == "files gone: 0"
+
+    plan_days(project, 1)
+    project.flow.produce("raw", day(1))
+    healed = heal(project)
+    assert in_list(healed).startswith("1 reported")
+    assert in_list(heal(project, healed.cursor)) == "nothing to heal"
 
 
 def test_what_a_queued_run_has_is_not_started_again(project: Project) -> None:
@@ -529,7 +576,7 @@ def test_chunks_that_need_listed_inputs_or_ask_for_it_are_planned_by_themselves(
     assert "planned: 4" in (first.skip_message or "")
     assert project.flow.status("days/2024-01-03") == "PENDING"
     assert project.flow.status("month/2024-01-01") == "PENDING"
-    assert "planned: 0" in (tick(project, sensor, first.cursor).skip_message or "")
+    assert tick(project, sensor, first.cursor).skip_message == "nothing new to plan"
 
 
 def test_a_mapping_that_raises_fails_its_tick_and_holds_back_no_other_dataset(project: Project) -> None:

@@ -78,7 +78,7 @@ def test_resubmit_selects_by_name_range_and_failure_window(
 
 def test_resubmit_leaves_held_chunks_and_asks_before_many(month: Flow, run: Odf) -> None:
     run.text("hold", "delays", "2024-01-09")
-    assert "Left on hold: delays/2024-01-09; run odf unhold first." in run.text("resubmit", "delays", "2024-01-09")
+    assert "Left on hold: delays/2024-01-09; unhold first." in run.text("resubmit", "delays", "2024-01-09")
     assert "this would resubmit 30 chunks (delays: 30); check with --dry-run, then pass --yes" in run.error(
         "resubmit", "delays", "--all"
     )

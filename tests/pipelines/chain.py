@@ -1,4 +1,4 @@
-"""Three chained DataSets of 91 days, for tests with a real daemon: raw -> tidy -> summary.
+"""Three chained DataSets of 121 days, for tests with a real daemon: raw -> tidy -> summary.
 
 A file named like a day in the folder ODF_TEST_BAD makes that day of raw fail, until it is removed. It waits where
 hold.py says so: at `compute` in the author's function, at `write` in Spark.
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from opendataflow_dagster import ChunkContext, between, build_definitions, daily, dataset, row_count
 from tests.pipelines.hold import wait_at, wait_in_write
 
-DAYS = daily("2024-01-01", "2024-03-31")
+DAYS = daily("2024-01-01", "2024-04-30")
 
 
 @dataset(partitions=DAYS, checks=[row_count(minimum=1), between("id", 0, 8, severity="warn")])
