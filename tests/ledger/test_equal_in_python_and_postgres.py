@@ -18,9 +18,17 @@ from psycopg.types.json import Jsonb
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.ledger.schema_files import texts
 from opendataflow_dagster.model.dataset import Dataset
+from opendataflow_dagster.model.errors import OpenDataFlowError
 from opendataflow_dagster.model.ids import DatasetId, JobId, natural_key
 from opendataflow_dagster.model.job import Job, Policy
-from opendataflow_dagster.model.partitions import SOME_TIME, Partitions, RangePartitions, TimePartitions, keys_until
+from opendataflow_dagster.model.partitions import (
+    SOME_TIME,
+    Partitions,
+    RangePartitions,
+    TimePartitions,
+    keys_until,
+    partitions_from_json,
+)
 from opendataflow_dagster.model.problems import SENTENCES, Question
 from opendataflow_dagster.model.status import FREE, TRANSITIONS, Locktype, Status
 from opendataflow_dagster.model.verdict import CODES, Code
@@ -288,7 +296,47 @@ def test_a_dataset_without_partitions_has_every_dataid(psql: psycopg.Connection)
     assert value_of(psql, "select dataflow.has_dataid(null, 'anything')") is True
 
 
-# ---- the chunks of a time
+NO_SCHEMES: list[object] = [
+    {},
+    [],
+    "daily",
+    5,
+    {"kind": "yearly", "first": "2024-01-01"},
+    {"kind": "daily"},
+    {"kind": "daily", "first": "2024-02-31"},
+    {"kind": "daily", "first": "2024-1-1"},
+    {"kind": "daily", "first": "2024-01-02", "last": "2024-01-01"},
+    {"kind": "daily", "first": "2024-01-02", "last": "soon"},
+    {"kind": "hourly", "first": "2024-01-01-00:30"},
+    {"kind": "hourly", "first": "2024-01-01"},
+    {"kind": "monthly", "first": "2024-01-02"},
+    {"kind": "range"},
+    {"kind": "range", "first": 0, "last": 10, "step": 0},
+    {"kind": "range", "first": 11, "last": 10, "step": 1},
+    {"kind": "range", "first": -1, "last": 10, "step": 1},
+    {"kind": "range", "first": "0", "last": 10, "step": 1},
+    {"kind": "range", "first": 0, "last": 10**18, "step": 1},
+    {"kind": "static"},
+    {"kind": "static", "keys": []},
+    {"kind": "static", "keys": "eu"},
+    {"kind": "static", "keys": {"eu": "us"}},
+]
+
+
+@pytest.mark.parametrize("scheme", NO_SCHEMES)
+def test_both_refuse_what_is_no_partition_scheme(psql: psycopg.Connection, scheme: Any) -> None:
+    with pytest.raises((OpenDataFlowError, TypeError, ValueError)):
+        partitions_from_json(dict(scheme))
+    with pytest.raises(psycopg.Error, match=r"DataSet typed: .* are not partitions") as refused:
+        psql.execute("insert into dataflow.dataset (datasetid, partitions) values ('typed', %s)", (Jsonb(scheme),))
+    assert refused.value.sqlstate == "DF002"
+    assert value_of(psql, "select count(*) from dataflow.past(%s, now()::timestamp)", Jsonb(scheme)) == 0
+
+
+@given(partitions=time_partitions() | range_partitions() | static_partitions())
+@settings(max_examples=100, deadline=None)
+def test_both_take_every_partition_scheme(psql: psycopg.Connection, partitions: Partitions) -> None:
+    assert value_of(psql, "select dataflow.is_scheme(%s)", Jsonb(partitions.to_json())) is True
 
 
 # ---- defaults

@@ -181,9 +181,10 @@ def test_any_number_of_broken_chunks_stops_neither_heal_nor_the_other_jobs(
     flow.plan(load, [f"{number}-{number}" for number in range(25)])
     flow.plan(later, ["1"])
     no_steps = """'{"kind": "range", "first": 0, "step": 0, "last": 99}'"""
-    flow.type(f"update dataflow.dataset set partitions = {no_steps} where datasetid = 'raw'")
+    without_checks(flow, f"update dataflow.dataset set partitions = {no_steps} where datasetid = 'raw'")
+    flow.type("select dataflow.unsettle(array['load'])")
     assert len(heal(flow.ledger).problems) == 25
-    flow.type("update dataflow.dataset set repeats = true where datasetid in ('raw', 'last')")
+    flow.type("select dataflow.unsettle(array['load', 'zz'])")
     healed = heal(flow.ledger)
     assert len(healed.problems) == 25
     assert all("division by zero" in problem for problem in healed.problems)

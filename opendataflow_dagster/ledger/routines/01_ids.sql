@@ -45,3 +45,30 @@ create function dataflow.has_dataid(partitions jsonb, dataid text) returns boole
         when partitions ->> 'kind' = 'monthly' then right(dataid, 2) = '01'
         else partitions ->> 'kind' = 'daily'
     end;
+
+-- Is this a bound of time partitions of this kind?
+create function dataflow.is_bound(kind text, bound text) returns boolean
+    language sql immutable parallel safe
+    return coalesce(case kind when 'hourly' then bound ~ '-([01][0-9]|2[0-3]):00$' and dataflow.is_day(left(bound, -6))
+                              when 'monthly' then dataflow.is_day(bound) and right(bound, 2) = '01'
+                              else dataflow.is_day(bound) end, false);
+
+-- Is this a partition scheme? Anything else would be an error wherever chunks are counted or looked for.
+create function dataflow.is_scheme(partitions jsonb) returns boolean
+    language sql immutable parallel safe
+    return coalesce(case
+        when partitions ->> 'kind' = 'static' then
+            jsonb_typeof(partitions -> 'keys') = 'array' and partitions -> 'keys' <> '[]'
+            and not partitions @? '$.keys[*].type() ? (@ != "string")'
+        when partitions ->> 'kind' = 'range' then
+            array[jsonb_typeof(partitions -> 'first'), jsonb_typeof(partitions -> 'last'), jsonb_typeof(partitions -> 'step')]
+            = array['number', 'number', 'number']
+            and case when partitions ->> 'first' ~ '^(0|[1-9][0-9]{0,17})$' and partitions ->> 'last' ~ '^(0|[1-9][0-9]{0,17})$'
+                          and partitions ->> 'step' ~ '^[1-9][0-9]{0,17}$'
+                     then (partitions ->> 'first')::bigint <= (partitions ->> 'last')::bigint end
+        when partitions ->> 'kind' in ('hourly', 'daily', 'weekly', 'monthly') then
+            dataflow.is_bound(partitions ->> 'kind', partitions ->> 'first')
+            and (partitions ->> 'last' is null
+                 or dataflow.is_bound(partitions ->> 'kind', partitions ->> 'last')
+                    and partitions ->> 'first' <= partitions ->> 'last' collate "C")
+        end, false);

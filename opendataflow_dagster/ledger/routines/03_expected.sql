@@ -16,7 +16,8 @@ begin atomic
                 else extract(epoch from e.newest_time - t.first_time) / extract(epoch from t.step) + 1 end::bigint,
            case when t.step is not null then p_partitions ->> 'first' end collate "C", to_char(e.newest_time, t.pattern) collate "C",
            t.first_time, e.newest_time, t.step, n.low, n.high, n.size
-      from (select p_partitions ->> 'kind' as kind) d
+      -- What is no scheme, as an older ledger may have it, is as if it were not declared.
+      from (select case when dataflow.is_scheme(p_partitions) then p_partitions ->> 'kind' end as kind) d
      -- A time as a dataid writes it.
      cross join lateral (
            select case when x.step is not null then to_timestamp(p_partitions ->> 'first', x.pattern)::timestamp end as first_time,

@@ -125,6 +125,14 @@ begin
             raise exception 'DataSet %: Postgres knows no time zone %', lost.datasetid, quote_literal(lost.timezone)
                 using errcode = 'DF002', hint = 'use one such as UTC or Europe/Berlin; select name from pg_timezone_names lists them';
         end if;
+        select n.datasetid, n.partitions into lost from new_rows n
+         where n.partitions is not null and not dataflow.is_scheme(n.partitions)
+         order by 1 limit 1;
+        if found then
+            raise exception 'DataSet %: % are not partitions', lost.datasetid, left(lost.partitions::text, 100)
+                using errcode = 'DF002',
+                      hint = 'use {"kind": "daily", "first": "2024-01-01"}, or kind hourly, weekly, monthly, static (keys) or range (first, last, step)';
+        end if;
     end if;
     if tg_op = 'INSERT' then
         perform dataflow.unsettle(array(select j.jobid from new_rows n join dataflow.job j on j.datasetid = n.datasetid));
