@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -183,6 +185,8 @@ def assert_nothing_to_heal(flow: Flow) -> None:
     healed = heal(flow.ledger, rebuild=True)
     assert (healed.added, healed.removed, healed.strays) == (0, 0, 0)
 
+
+GUIDE = Path(__file__).parents[2] / "docs/guides/upstream.md"
 
 # ---- its columns
 
@@ -368,6 +372,41 @@ def test_the_upstream_next_chunk_query_finds_what_our_claim_would_take(upstream:
     assert upstream.next_chunk("clean") == "4"
     assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 10)] == ["4", "5"]
     assert upstream.next_chunk("clean") is None
+
+
+def test_a_chunk_that_was_asked_for_here_is_left_to_upstream_by_a_typed_resubmit(
+    upstream: Upstream, flow: Flow
+) -> None:
+    (clean,) = flow.register("clean: raw -> tidy")
+    flow.plan(clean, ["1"])
+    flow.announce("raw/1")
+    assert flow.status("tidy/1") == "PENDING"
+    assert upstream.next_chunk("clean") is None
+    upstream.run("update datastatus set status = 'RESUBMIT' where datasetid = 'tidy' and dataid = '1'")
+    assert upstream.next_chunk("clean") == "1"
+
+
+def test_through_the_views_of_the_guide_an_upstream_client_sees_its_own_columns_alone(
+    flow: Flow, batch_login: str
+) -> None:
+    """Its shell evaluates every column of the DataSets of a Job."""
+    (recipe,) = re.findall(r"```sql\n(create schema upstream.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    flow.psql.execute(recipe)
+    flow.register("clean: raw -> tidy")
+    flow.type("grant select on dataflow.dataset to upstream_batch")
+    flow.announce("raw/1")
+    with psycopg.connect(batch_login, autocommit=True, options="-c search_path=upstream") as connection:
+        client = Upstream(connection)
+        columns = client.columns(
+            "select d.*, itemtype from dataset d join job on job.datasetid = d.datasetid where job.jobid = 'clean'"
+        )
+        assert columns == [*UPSTREAM_COLUMNS["dataset"], "itemtype"]
+        assert client.claim_next("clean") == "1"
+        assert flow.status("tidy/1") == "RUNNING"
+        client.end("clean", "1")
+    assert flow.status("tidy/1") == "READY"
+    assert_nothing_to_heal(flow)
+    flow.type("drop schema upstream cascade; revoke select on dataflow.dataset from upstream_batch")
 
 
 # ---- its clients beside ours
