@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @dataset_argument
 @chunks_argument
 @click.option("--status", "statuses", multiple=True, metavar="STATUS", help="Only chunks with this status; repeatable.")
-@click.option("--other-code", is_flag=True, help="Only READY chunks that other code made than the current.")
+@click.option("--other-code", is_flag=True, help="Only READY chunks made by code other than the current.")
 @click.option("--since", type=Moment(), help="Only chunks changed since this time, or an age such as 3h.")
 @click.option("--until", type=Moment(), help="Only chunks changed before this time.")
 @click.option("--list", "as_list", is_flag=True, help="Show a table instead of a heat-map.")

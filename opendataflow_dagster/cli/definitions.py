@@ -29,8 +29,8 @@ _file_argument = click.argument(
 def check(file: Path, json_wanted: bool) -> None:
     """Compare code and ledger: drift, contradictions, overlapping or missing roots. Exits with 1 on any finding.
 
-    Loads the definitions in a separate process and registers nothing. Also lists the READY chunks that other code made
-    than the one it loads; they are no finding.
+    Loads the definitions in a separate process and registers nothing. Also lists the READY chunks made by code other
+    than what it loads; these do not count as findings.
 
     \b
     Example:

@@ -37,7 +37,7 @@ def plan(change: Change, jobid: str, chunks: tuple[str, ...], apply: bool) -> No
     NOTHING  already produced; resubmit it to produce it again
     PERSON   failed or on hold: needs an operator
 
-    Also lists the READY chunks that other code made than the current. They run again only if you resubmit them.
+    Also lists the READY chunks made by code other than the current. They run again only if you resubmit them.
 
     \b
     Example:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--failed", "all_failed", is_flag=True, help="All failed chunks, or those of the DataSet or Job.")
 @click.option("--failed-since", type=Moment(), help="Chunks that failed since this time, or an age such as 6h.")
 @click.option("--until", type=Moment(), help="With --failed or --failed-since: chunks that failed before this time.")
-@click.option("--other-code", is_flag=True, help="Only READY chunks that other code made than the current.")
+@click.option("--other-code", is_flag=True, help="Only READY chunks made by code other than the current.")
 @click.option("--downstream", is_flag=True, help="Also resubmit everything that was made from them.")
 @change_options
 def resubmit(

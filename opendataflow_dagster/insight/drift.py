@@ -46,7 +46,7 @@ class DriftReport:
     equal: int
     #: Only in the ledger: from other code, a script or an upstream client.
     elsewhere: tuple[str, ...]
-    #: READY chunks that other code made than the declared one. Not a finding: they stay as they are.
+    #: READY chunks made by code other than the declared one. Not a finding: they stay as they are.
     other_code: tuple[OtherCodeRange, ...]
 
 

@@ -30,7 +30,7 @@ class Selection:
     statuses: Sequence[str] | None = None
     since: datetime | None = None
     until: datetime | None = None
-    #: Only READY chunks that other code made than their DataSet's.
+    #: Only READY chunks made by code other than their DataSet's.
     other_code: bool = False
 
     @property

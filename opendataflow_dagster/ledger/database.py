@@ -76,7 +76,7 @@ _SETTINGS = {
     "standard_conforming_strings": "on",
     "array_nulls": "on",
     "transform_null_equals": "off",
-    # Nothing waits for ever. The limits of a person's session would cut verbs off.
+    # Nothing waits forever. The limits of a person's session would cut verbs off.
     "statement_timeout": "300s",
     # Shorter than deadlock_timeout: we give way before Postgres looks for a victim, which could be a typed statement.
     "lock_timeout": "200ms",

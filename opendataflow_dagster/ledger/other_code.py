@@ -1,4 +1,4 @@
-"""READY chunks that other code made than their DataSet's, as ranges."""
+"""READY chunks made by code other than their DataSet's, as ranges."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class DatasetCounts:
     #: Chunks that are expected and do not exist: past partitions, or without declared partitions what planned chunks of
     #: consumers need.
     missing: int = 0
-    #: READY chunks that other code made than the DataSet's.
+    #: READY chunks made by code other than the DataSet's.
     other_code: int = 0
 
 

@@ -1,4 +1,4 @@
-"""Nothing waits for ever: an open transaction stops nobody but those who need the same rows, and is named to them."""
+"""Nothing waits forever: an open transaction stops nobody but those who need the same rows, and is named to them."""
 
 from __future__ import annotations
 

@@ -263,7 +263,7 @@ select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease
  order by s.datasetid, dataflow.natural_key(s.dataid), s.dataid
 
 -- name: other_code
--- READY chunks that other code made than the given code of their DataSet, as ranges in natural order, at most so many of a
+-- READY chunks made by code other than the given one of their DataSet, as ranges in natural order, at most so many of a
 -- DataSet. With all their chunks and the number of all ranges. What code made a chunk may be unknown; it is left out.
 with made as (
     select s.datasetid, s.dataid, s.code_version, w.code_version as current_code, d.partitions ->> 'kind' as kind,
