@@ -9,6 +9,7 @@ import click
 from . import output
 from .arguments import dataset_argument
 from .connection import open_ledger
+from .groups import LazyGroup
 from .history import transition
 from .options import json_option
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from opendataflow_dagster.model.verdict import Verdict
 
 
-@click.group()
+@click.group(cls=LazyGroup)
 def chunk() -> None:
     """Show one chunk in full.
 

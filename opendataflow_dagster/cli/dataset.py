@@ -12,6 +12,7 @@ from opendataflow_dagster.model.errors import InvalidInput
 from . import output, transfer
 from .arguments import dataset_argument
 from .connection import open_ledger
+from .groups import LazyGroup
 from .options import Change, change_options, combined, json_option
 from .parsing import parse_partitions
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _CONNECTION = ("hostname", "database", "schemaname", "tablename", "username")
 
 
-@click.group()
+@click.group(cls=LazyGroup)
 def dataset() -> None:
     """Manage DataSets. For those that code declares, change the code and run `odf apply`.
 

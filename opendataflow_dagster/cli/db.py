@@ -8,6 +8,7 @@ import click
 
 from opendataflow_dagster.model.errors import InvalidInput
 
+from .groups import LazyGroup
 from .options import exit_with_answer, json_option
 from .output import jsonable, print_json, print_result, write
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from opendataflow_dagster.ledger.embedded import EmbeddedPostgres
 
 
-@click.group()
+@click.group(cls=LazyGroup)
 def db() -> None:
     """Manage the database: the embedded Postgres, or the server named in ODF_DATABASE_URL or dataflow.properties.
 

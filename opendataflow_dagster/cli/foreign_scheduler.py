@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opendataflow_dagster.model.errors import ClaimLost, InvalidInput
+from opendataflow_dagster.model.text import nearest
 
 from . import output
 from .arguments import job_argument
@@ -135,6 +136,8 @@ def _locations(texts: tuple[str, ...], outputs: list[str]) -> dict[str, str]:
         datasetid, equals, path = text.partition("=")
         if equals and datasetid in outputs:
             locations[datasetid] = path
+        elif equals and (close := nearest(datasetid, outputs)):
+            raise InvalidInput(f"--location {text}: the run does not produce {datasetid}; did you mean {close[0]}?")
         elif len(outputs) == 1:
             locations[outputs[0]] = text
         else:

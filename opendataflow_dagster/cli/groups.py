@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import click
 
 from opendataflow_dagster.model.errors import InvalidInput, OpenDataFlowError
+from opendataflow_dagster.model.text import did_you_mean
 
 from .output import write
 
@@ -54,6 +55,16 @@ class LazyGroup(click.Group):
         module, _, attribute = self._lazy[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
+            advice = did_you_mean(
+                args[0], self.list_commands(ctx), f"list the commands with: {ctx.command_path} --help"
+            )
+            raise click.UsageError(f"{ctx.command_path} has no command {args[0]}; {advice}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if not self._sections:
@@ -94,11 +105,29 @@ class OdfGroup(LazyGroup):
 def _usage_exit() -> Iterator[None]:
     try:
         yield
-    except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(file=shown)
-        write(shown.getvalue(), err=True, nl=False)
+    except click.NoSuchOption as error:
+        _show(_with_nearest(error))
         raise click.exceptions.Exit(USAGE_EXIT) from error
+    except click.ClickException as error:
+        _show(error)
+        raise click.exceptions.Exit(USAGE_EXIT) from error
+
+
+def _show(error: click.ClickException) -> None:
+    shown = io.StringIO()
+    error.show(file=shown)
+    write(shown.getvalue(), err=True, nl=False)
+
+
+def _with_nearest(error: click.NoSuchOption) -> click.UsageError:
+    if error.ctx is None:
+        return error
+    options = [
+        name for option in error.ctx.command.get_params(error.ctx) for name in (*option.opts, *option.secondary_opts)
+    ]
+    known = [name for name in options if name.startswith("--")]
+    advice = did_you_mean(error.option_name, known, f"list the options with: {error.ctx.command_path} --help")
+    return click.UsageError(f"{error.ctx.command_path} has no option {error.option_name}; {advice}", error.ctx)
 
 
 @contextlib.contextmanager

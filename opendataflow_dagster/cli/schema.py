@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from .connection import open_ledger
+from .groups import LazyGroup
 from .options import exit_with_answer, json_option
 from .output import print_json, print_result, write, write_exactly
 
 
-@click.group()
+@click.group(cls=LazyGroup)
 def schema() -> None:
     """Manage the database schema `dataflow` of the ledger.
 

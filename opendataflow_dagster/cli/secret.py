@@ -10,13 +10,14 @@ from opendataflow_dagster.model.errors import InvalidInput
 
 from .arguments import dataset_argument
 from .connection import open_ledger
+from .groups import LazyGroup
 from .options import Change, change_options, exit_with_answer, json_option
 from .output import counted, print_json, print_result, say, table
 
 _upstream = click.option("--upstream", is_flag=True, help="Use upstream's weaker format, for upstream clients.")
 
 
-@click.group()
+@click.group(cls=LazyGroup)
 def secret() -> None:
     """Manage passwords of DataSets. The ledger stores them encrypted and never sees the passphrase.
 

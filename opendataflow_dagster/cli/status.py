@@ -34,11 +34,14 @@ def status(datasets: tuple[str, ...], only_failed: bool, json_wanted: bool) -> N
     """
     from opendataflow_dagster.insight.status import status as insight
     from opendataflow_dagster.model.errors import UnknownName
+    from opendataflow_dagster.model.text import did_you_mean
 
     with open_ledger() as ledger:
         glance = insight(ledger)
-    if unknown := set(datasets) - {dataset.datasetid for dataset in glance.datasets}:
-        raise UnknownName(f"there is no DataSet {min(unknown)}; list them with: odf status")
+    known = [dataset.datasetid for dataset in glance.datasets]
+    if unknown := set(datasets) - set(known):
+        advice = did_you_mean(min(unknown), known, "list them with: odf status")
+        raise UnknownName(f"there is no DataSet {min(unknown)}; {advice}")
     shown = [
         dataset
         for dataset in glance.datasets

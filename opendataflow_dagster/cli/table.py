@@ -9,10 +9,11 @@ from opendataflow_dagster.model.errors import OpenDataFlowError
 from . import output, transfer
 from .arguments import dataset_argument
 from .child_process import run_module
+from .groups import LazyGroup
 from .options import json_option
 
 
-@click.group()
+@click.group(cls=LazyGroup)
 def table() -> None:
     """Manage Spark catalog tables, which let other tools read DataSets.
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from difflib import get_close_matches
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -19,6 +18,7 @@ from ..model.ids import DatasetId
 from ..model.job import EQUAL, ChunkMapping, ChunksWithin, EqualChunk, Input, Job
 from ..model.job_graph import refuse_cycles
 from ..model.partitions import Partitions, TimePartitions
+from ..model.text import did_you_mean
 from ..protocol.register import register
 from ..protocol.throttle import throttle_first
 from .declaration import Declaration, DeclaredInput, ReadForeign
@@ -220,8 +220,7 @@ def _refuse_repeated_names(declared: Iterable[Declaration]) -> None:
 def _refuse_unknown_inputs(declaration: Declaration, known: Mapping[DatasetId, Declaration]) -> None:
     for source in declaration.inputs:
         if source.datasetid not in known:
-            close = get_close_matches(source.datasetid, known, n=1)
-            advice = f"did you mean {close[0]}?" if close else "declare it, or give the parameter a default"
+            advice = did_you_mean(source.datasetid, known, "declare it, or give the parameter a default")
             raise InvalidDefinition(
                 f"DataSet {declaration.datasetid} reads {source.datasetid} (parameter {source.parameter}), "
                 f"which is not declared; {advice}"

@@ -17,6 +17,7 @@ from ..model.claim import Claim
 from ..model.errors import ClaimLost, InvalidInput, InvalidManifest
 from ..model.ids import DatasetId, RunId
 from ..model.manifest import ELSEWHERE, Manifest, NewManifest, as_new
+from ..model.text import did_you_mean
 from ..protocol.claim import claim, claim_next
 from ..protocol.job_run import begin_run, discard_run, end_run
 from ..protocol.publish import Published, StagedClaim, other_than_published, publish_many
@@ -75,7 +76,8 @@ def end_scheduled_run(
     outputs = {output for held in run_claims.held for output in held.claim.outputs}
     outputs |= {publication.datasetid for publication in run_claims.published}
     if unknown := sorted(set(folders) - outputs):
-        raise InvalidInput(f"run {run_id} does not produce {unknown[0]}; omit its location")
+        advice = did_you_mean(unknown[0], outputs, "omit its location")
+        raise InvalidInput(f"run {run_id} does not produce {unknown[0]}; {advice}")
     for publication, manifest in run_claims.published.items() if not run_claims.held else ():
         folder = folders.get(manifest.datasetid, manifest.location)
         if error := other_than_published(publication, manifest, replace(as_new(manifest), location=folder)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from types import NoneType
 from typing import TYPE_CHECKING, Literal, TypedDict
 
@@ -11,6 +10,7 @@ from ..model.check import Check
 from ..model.errors import InvalidDefinition
 from ..model.job import ChunkMapping, Policy
 from ..model.partitions import Partitions, RangePartitions, StaticPartitions, TimePartitions
+from ..model.text import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -59,8 +59,7 @@ class Options(TypedDict, total=False):
 def refuse_wrong_options(name: str, options: Mapping[str, object]) -> None:
     for option, value in options.items():
         if option not in _VALID:
-            close = get_close_matches(option, _VALID, n=1)
-            advice = f"did you mean {close[0]}?" if close else f"the options are {', '.join(_VALID)}"
+            advice = did_you_mean(option, _VALID, f"the options are {', '.join(_VALID)}")
             raise InvalidDefinition(f"DataSet {name}: there is no option {option}; {advice}")
         is_valid, wanted = _VALID[option]
         if not is_valid(value):

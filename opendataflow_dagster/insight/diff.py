@@ -13,14 +13,14 @@ from functools import partial
 from typing import Final
 
 from ..ledger import lookup, sweeps
-from ..ledger.chunks import current_manifest, versions_of
+from ..ledger.chunks import current_manifest, require, versions_of
 from ..ledger.database import Ledger, Transaction
 from ..model.columns import column_changes, comparable_columns, is_nested
 from ..model.diff import InputChange, Pairing, RowDiff, Side, VersionDiff
 from ..model.errors import InvalidInput, InvalidManifest, UnknownName
 from ..model.ids import ChunkKey
 from ..model.manifest import ELSEWHERE, CheckResult, File, Manifest
-from ..model.text import listing
+from ..model.text import did_you_mean, listing
 from ..warehouse.placement import files_below, leads_out, misplaced
 from .story import Attempt, story
 
@@ -121,6 +121,7 @@ def _sides(transaction: Transaction, request: DiffRequest, attempt: Attempt | No
     chunk = request.chunk
     versions = {manifest.version: manifest for manifest in versions_of(transaction, chunk)}
     if not versions:
+        require(transaction, [chunk])
         raise UnknownName(f"{chunk} has no version; see what became of it with: odf chunk show")
     current = current_manifest(transaction, chunk)
     newest = current.version if current else max(versions)
@@ -233,7 +234,8 @@ def _pairing(
     columns = comparable_columns(old_types, new_types)
     if request.key:
         if unknown := [name for name in request.key if name not in {**old_types, **new_types}]:
-            raise UnknownName(f"{request.chunk} has no column {unknown[0]}; it has {listing(list(new_types), 20)}")
+            advice = did_you_mean(unknown[0], new_types, f"it has {listing(list(new_types), 20)}")
+            raise UnknownName(f"{request.chunk} has no column {unknown[0]}; {advice}")
         if problem := _unusable(request.key, columns, new_types):
             raise InvalidInput(f"{request.chunk}: {problem}, so it cannot be a key; pass other columns with --key")
         return Pairing(key=tuple(dict.fromkeys(request.key)), columns=columns)

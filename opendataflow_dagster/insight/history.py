@@ -12,13 +12,13 @@ from ..ledger import chunks, events, steering
 from ..ledger.chunks import Event as Event
 from ..ledger.database import Ledger
 from ..ledger.events import DefinitionEvent, EventFilter, Relation
+from ..ledger.names import unknown_chunk
 from ..ledger.retry import gives_way
 from ..ledger.steering import ControlChange
-from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, dataset_id, job_id
 from ..model.status import Locktype
 from ..protocol.gate import require_job
-from .selection import require_dataset
+from .selection import refuse_unknown_statuses, require_dataset
 
 #: How many changes of a definition or a limit are shown.
 _CHANGES = 10
@@ -45,6 +45,7 @@ def recent_events(ledger: Ledger, *, count: int = 50, **wanted: Unpack[EventFilt
                 require_dataset(statement, dataset_id(datasetid))
             if (jobid := wanted.get("jobid")) is not None:
                 require_job(statement, job_id(jobid))
+            refuse_unknown_statuses(wanted.get("statuses"), ())
     return recent
 
 
@@ -52,8 +53,8 @@ def recent_events(ledger: Ledger, *, count: int = 50, **wanted: Unpack[EventFilt
 def chunk_history(ledger: Ledger, key: ChunkKey, *, with_reads: bool = False) -> list[Event]:
     with ledger.statement() as statement:
         history = chunks.history(statement, key)
-    if not history:
-        raise UnknownName(f"{key} has no history; list the chunks with: odf chunks {key.datasetid} --list")
+        if not history:
+            raise unknown_chunk(statement, key)
     return [event for event in reversed(history) if with_reads or event.locktype == Locktype.OUT]
 
 

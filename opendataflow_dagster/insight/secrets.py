@@ -10,6 +10,7 @@ from ..ledger.database import Ledger
 from ..ledger.retry import gives_way
 from ..model.errors import SecretUnreadable, UnknownName
 from ..model.ids import DatasetId, dataset_id
+from ..model.text import did_you_mean
 from ..secrets import cipher
 
 
@@ -27,8 +28,9 @@ def stored_ciphertext(ledger: Ledger, datasetid: str) -> str:
     name = dataset_id(datasetid)
     with ledger.statement() as statement:
         ciphertext = passwords.ciphertext(statement, name)
-    if ciphertext is None:
-        raise UnknownName(f"DataSet {name} has no stored password; set one with: odf secret set {name}")
+        if ciphertext is None:
+            advice = did_you_mean(name, passwords.ciphertexts(statement), f"set one with: odf secret set {name}")
+            raise UnknownName(f"DataSet {name} has no stored password; {advice}")
     return ciphertext
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,11 +10,14 @@ from ..ledger import lookup
 from ..ledger.chunks import Chunk as Chunk
 from ..ledger.chunks import find
 from ..ledger.database import Ledger, Transaction
+from ..ledger.names import unknown_chunk, unknown_dataset
 from ..ledger.retry import gives_way
 from ..model.errors import InvalidInput, UnknownName
 from ..model.ids import ChunkKey, DataId, DatasetId, data_id, dataset_id, job_id
 from ..model.ranges import DataIdRange, parse_range
-from ..model.text import listing
+from ..model.status import Status
+from ..model.text import did_you_mean
+from ..protocol.gate import require_job
 
 _ALL = 2**31 - 1
 
@@ -45,11 +48,10 @@ def select_chunks(ledger: Ledger, selection: Selection, *, count: int = _ALL) ->
         datasets = _datasets(transaction, selection)
         names, ranges = names_and_ranges(transaction, datasets, selection.words)
         chunks = _matching(transaction, datasets, names, ranges, selection, count)
+    refuse_unknown_statuses(selection.statuses, {chunk.status for chunk in chunks})
     if not selection.filters and count == _ALL and (missing := set(names) - {chunk.dataid for chunk in chunks}):
-        raise UnknownName(
-            f"{' and '.join(datasets)}: there is no chunk {listing(sorted(missing))}; "
-            f"list the chunks with: odf chunks {datasets[0]} --list"
-        )
+        with ledger.statement() as statement:
+            raise unknown_chunk(statement, ChunkKey(datasetid=datasets[0], dataid=min(missing)))
     return chunks
 
 
@@ -68,6 +70,7 @@ def select_keys(ledger: Ledger, selection: Selection) -> list[ChunkKey]:
         if ranges or selection.filters or not selection.words:
             filtered = names if selection.filters else []
             chunks = _matching(transaction, datasets, filtered, ranges, selection, _ALL)
+            refuse_unknown_statuses(selection.statuses, {chunk.status for chunk in chunks})
             keys += [ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid) for chunk in chunks]
     if not keys:
         raise InvalidInput(
@@ -101,7 +104,15 @@ def failed_keys(chunks: Sequence[Chunk]) -> tuple[list[ChunkKey], datetime | Non
 
 def require_dataset(transaction: Transaction, datasetid: DatasetId) -> None:
     if not lookup.is_dataset(transaction, datasetid):
-        raise UnknownName(f"DataSet {datasetid} is not registered; list the DataSets with: odf dataset list")
+        raise unknown_dataset(transaction, datasetid)
+
+
+def refuse_unknown_statuses(words: Sequence[str] | None, found: Collection[str | None]) -> None:
+    """A foreign client may use words of its own: then a chunk has them."""
+    for word in words or ():
+        if word not in found and word not in (*Status, "NULL"):
+            advice = did_you_mean(word, Status, f"use {', '.join(Status)}")
+            raise UnknownName(f"{word} is not a status; {advice}")
 
 
 def names_and_ranges(
@@ -126,7 +137,8 @@ def _datasets(transaction: Transaction, selection: Selection) -> list[DatasetId]
         raise InvalidInput("no DataSet is given; name one, or a job with --job")
     jobid = job_id(selection.jobid)
     if not (outputs := lookup.outputs_of(transaction, jobid)):
-        raise UnknownName(f"job {jobid} is not registered, or has no output; list the jobs with: odf job list")
+        require_job(transaction, jobid)
+        raise UnknownName(f"job {jobid} has no output; add one with: odf job set {jobid} --out DATASET")
     return outputs
 
 

@@ -10,6 +10,7 @@ from ..ledger import chunks as ledger_chunks
 from ..ledger.chunks import Chunk, Event, NewerInput, consumers_of, newer_inputs, versions_of
 from ..ledger.database import Ledger
 from ..ledger.definitions import current_codes
+from ..ledger.names import unknown_chunk
 from ..ledger.retry import gives_way
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, ClaimId, DataId, JobId, RunId
@@ -57,7 +58,7 @@ def story(ledger: Ledger, key: ChunkKey) -> Story:
         chunks = ledger_chunks.find(transaction, [key])
         events = ledger_chunks.history(transaction, key)
         if not chunks and not events:
-            raise UnknownName(f"{key} does not exist; list the chunks with: odf chunks {key.datasetid} --list")
+            raise unknown_chunk(transaction, key)
         versions = versions_of(transaction, key)
         producers = [event.jobid for event in events if event.locktype == Locktype.OUT]
         producers += [chunk.jobid for chunk in chunks]

@@ -8,13 +8,12 @@ from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
-from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, ClaimId, DataId, DatasetId, JobId, ManifestId, RunId
 from ..model.manifest import Manifest, NewManifest
-from ..model.text import listing
 from ..model.verdict import Verdict
 from . import rows
 from .database import Transaction
+from .names import unknown_chunk
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,9 +78,7 @@ def find(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[Chunk]:
 def require(transaction: Transaction, keys: Sequence[ChunkKey]) -> None:
     known = {ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid) for chunk in find(transaction, keys)}
     if unknown := sorted(set(keys) - known):
-        raise UnknownName(
-            f"there is no chunk {listing(unknown)}; correct the name, or register the job that produces it"
-        )
+        raise unknown_chunk(transaction, unknown[0])
 
 
 def downstream(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[ChunkKey]:

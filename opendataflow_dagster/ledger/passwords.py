@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..model.errors import UnknownName
 from ..model.ids import DatasetId
 from .database import Transaction
+from .names import unknown_dataset
 
 
 def ciphertexts(transaction: Transaction, *, lock: bool = False) -> dict[DatasetId, str]:
@@ -18,14 +18,10 @@ def ciphertexts(transaction: Transaction, *, lock: bool = False) -> dict[Dataset
 def ciphertext(transaction: Transaction, datasetid: DatasetId) -> str | None:
     dataset = transaction.rows("stored_password", datasetid=datasetid)
     if not dataset:
-        raise not_registered(datasetid)
+        raise unknown_dataset(transaction, datasetid)
     return dataset[0]["encryptedpass"] or None
 
 
 def store(transaction: Transaction, encrypted: Mapping[DatasetId, str]) -> int:
     """How many of these DataSets are registered."""
     return transaction.run("store_passwords", datasetids=list(encrypted), encryptedpasses=list(encrypted.values()))
-
-
-def not_registered(datasetid: DatasetId) -> UnknownName:
-    return UnknownName(f"DataSet {datasetid} is not registered; register it, or correct its name")

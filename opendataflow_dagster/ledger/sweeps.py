@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
-from ..model.errors import InvalidInput, UnknownName
+from ..model.errors import InvalidInput
 from ..model.ids import ClaimId, DataId, DatasetId, ManifestId
 from ..model.manifest import Manifest
 from ..model.retention import Retention
 from . import rows
 from .database import Transaction
+from .names import unknown_dataset
 
 ClaimFate: TypeAlias = Literal["LIVE", "LANDED", "SWEPT", "NOT_LANDED", "UNKNOWN"]
 
@@ -29,7 +30,7 @@ class ClaimFolder:
 def root_of(transaction: Transaction, datasetid: DatasetId) -> str:
     dataset = transaction.rows("root_of", datasetid=datasetid)
     if not dataset:
-        raise UnknownName(f"DataSet {datasetid} is not registered; register it, or correct its name")
+        raise unknown_dataset(transaction, datasetid)
     if dataset[0]["location"] is None:
         raise InvalidInput(f"DataSet {datasetid} has no location, so there is nothing to sweep; declare its location")
     return str(dataset[0]["location"])

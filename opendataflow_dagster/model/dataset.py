@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from typing import Any, Literal
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from .errors import InvalidDefinition
 from .ids import DatasetId, code_version, dataset_id, is_storable
 from .partitions import Partitions
-from .text import brief
+from .text import brief, did_you_mean
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +42,7 @@ class Dataset:
         except (KeyError, ValueError, OSError):
             raise InvalidDefinition(
                 f"DataSet {self.datasetid}: {brief(self.timezone)} is not a time zone; "
-                f"use one such as UTC or Europe/Berlin"
+                f"{did_you_mean(str(self.timezone), available_timezones(), 'use one such as UTC or Europe/Berlin')}"
             ) from None
         for name, words in (("foreign_ready", (None, "trusted", "refused")), ("skipped_input", ("waits", "passes"))):
             if getattr(self, name) not in words:

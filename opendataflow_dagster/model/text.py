@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from itertools import islice
 from reprlib import Repr
 
@@ -19,6 +20,24 @@ def listing(items: Collection[object], shown: int = 3, separator: str = ", ") ->
         return text
     comma = "" if separator == ", " else separator.rstrip()
     return f"{text}{comma} and {len(items) - shown:,} more"
+
+
+def nearest(name: str, known: Iterable[str], *, likeness: float = 0.6) -> list[str]:
+    """At most three known names that a person may have meant, best first. `likeness` is 1 for equal names."""
+    names = {each.casefold(): each for each in known if each != name}
+    typed = name.casefold()
+    close = get_close_matches(typed, names, n=3, cutoff=likeness)
+    if not close and len(typed) > 2:
+        close = [each for each in names if typed in each][:3]
+    return [names[each] for each in close]
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str, *, likeness: float = 0.6) -> str:
+    """`did you mean a, b or c?`; `otherwise`, the next step, if no known name is like it."""
+    *others, last = nearest(name, known, likeness=likeness) or [""]
+    if not last:
+        return otherwise
+    return f"did you mean {', '.join(others)}{' or ' if others else ''}{last}?"
 
 
 def counted(number: int, noun: str) -> str:

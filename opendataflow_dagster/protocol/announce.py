@@ -8,8 +8,9 @@ from functools import partial
 
 from ..ledger import chunks, lookup, registry
 from ..ledger.database import Ledger
+from ..ledger.names import unknown_dataset
 from ..ledger.retry import gives_way
-from ..model.errors import InvalidInput, UnknownName
+from ..model.errors import InvalidInput
 from ..model.ids import ChunkKey, DataId, data_id, dataset_id, job_id
 from ..model.manifest import NewManifest
 from ..model.text import listing
@@ -46,7 +47,7 @@ def announce(
     with ledger.transaction(actor=by, reason=reason) as transaction:
         known, producer = chunks.producer_of(transaction, dataset)
         if not known:
-            raise UnknownName(f"DataSet {dataset} is not registered; register it before announcing its chunks")
+            raise unknown_dataset(transaction, dataset)
         if producer is not None:
             raise InvalidInput(
                 f"DataSet {dataset} is produced by job {producer}, so its chunks cannot be announced; run the job"

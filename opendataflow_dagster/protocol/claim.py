@@ -21,7 +21,7 @@ from ..model.claim import Claim
 from ..model.errors import InvalidInput, LedgerConflict, NoGo, OpenDataFlowError, StaleAnswers
 from ..model.ids import DataId, JobId, RunId, data_id, job_id
 from ..model.verdict import Verdict
-from .gate import look_at_files, require_job, unknown_job
+from .gate import look_at_files, refuse_unknown_job, require_job
 from .release import abandon
 
 # A claim that lost its candidates to others tries more of them, up to this many.
@@ -67,7 +67,7 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
                 _give_way(ledger, job, conflict, pauses)
                 continue
             if taken is None:
-                raise unknown_job(job)
+                refuse_unknown_job(ledger, job)
             claimed += taken.claims
             # Candidates that are missing went to others who looked at the same moment: look further.
             is_last = len(candidates) < candidate_count or candidate_count >= _MOST_CANDIDATES
@@ -102,7 +102,7 @@ def claim_many(ledger: Ledger, jobid: str, dataids: Iterable[str], run_id: RunId
                 with ledger.statement() as statement:
                     taken = claims.claim(statement, job, placed, count=len(waiting), run_id=run_id, named=waiting)
                 if taken is None:
-                    raise unknown_job(job)
+                    refuse_unknown_job(ledger, job)
                 claimed += taken.claims
                 refused += [verdict for verdict in taken.refused if not verdict.go]
                 at_limit = taken.free == 0 and not taken.is_paused

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import NoReturn
 
 from ..ledger import claims, lookup, registry
 from ..ledger.database import Ledger, Transaction
+from ..ledger.names import unknown_job
 from ..ledger.retry import gives_way
-from ..model.errors import UnknownName
 from ..model.ids import DataId, DatasetId, JobId, ManifestId, data_id, job_id
 from ..model.manifest import Manifest
 from ..model.problems import Problem, Question
@@ -36,11 +37,12 @@ def gate(ledger: Ledger, jobid: str, dataids: Iterable[str]) -> list[Verdict]:
 
 def require_job(transaction: Transaction, jobid: JobId) -> None:
     if not registry.is_job(transaction, jobid):
-        raise unknown_job(jobid)
+        raise unknown_job(transaction, jobid)
 
 
-def unknown_job(jobid: JobId) -> UnknownName:
-    return UnknownName(f"job {jobid} is not registered; register it, or correct its name")
+def refuse_unknown_job(ledger: Ledger, jobid: JobId) -> NoReturn:
+    with ledger.statement() as statement:
+        raise unknown_job(statement, jobid)
 
 
 def pinned_manifests(transaction: Transaction, verdicts: Iterable[Verdict]) -> dict[ManifestId, Manifest]:

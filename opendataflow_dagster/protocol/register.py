@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..ledger import registration, registry
 from ..ledger.database import Ledger, Transaction
+from ..ledger.names import unknown_job
 from ..ledger.retry import gives_way
 from ..ledger.settling import settle
 from ..model.dataset import Dataset
@@ -13,6 +14,7 @@ from ..model.errors import InvalidDefinition, UnknownName
 from ..model.ids import DatasetId, data_id
 from ..model.job import Job
 from ..model.job_graph import refuse_cycles, refuse_two_producers
+from ..model.text import did_you_mean
 
 
 @gives_way
@@ -45,7 +47,7 @@ def plan(ledger: Ledger, job: Job, dataids: Iterable[str]) -> int:
     chunks = tuple(dict.fromkeys(data_id(dataid) for dataid in dataids))
     with ledger.transaction() as transaction:
         if not registry.is_job(transaction, job.jobid):
-            raise UnknownName(f"job {job.jobid} is not registered; register it before you plan its chunks")
+            raise unknown_job(transaction, job.jobid)
         return registry.plan_chunks(transaction, job, chunks)
 
 
@@ -58,6 +60,5 @@ def _refuse_unknown(jobs: Iterable[Job], datasets: frozenset[DatasetId]) -> None
     for job in jobs:
         used = {*(source.datasetid for source in job.inputs), *job.outputs}
         if unknown := sorted(used - datasets):
-            raise UnknownName(
-                f"job {job.jobid} uses {', '.join(unknown)}, which is not registered; register the DataSet"
-            )
+            advice = did_you_mean(unknown[0], datasets, "register the DataSet")
+            raise UnknownName(f"job {job.jobid} uses {', '.join(unknown)}, which is not registered; {advice}")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from ..ledger import lookup, registry, removal
 from ..ledger.database import Ledger
+from ..ledger.names import unknown_dataset
 from ..ledger.retry import gives_way
 from ..ledger.settling import settle
-from ..model.errors import InvalidInput, UnknownName
+from ..model.errors import InvalidInput
 from ..model.ids import DatasetId, JobId, dataset_id, job_id
 from ..model.text import counted, listing
 from .gate import require_job
@@ -60,7 +61,7 @@ def remove_dataset(
     with ledger.transaction(actor=by, reason=reason) as transaction:
         removal.hold_registry(transaction)
         if dataset not in registry.registered(transaction).datasets:
-            raise UnknownName(f"DataSet {dataset} is not registered; list the DataSets with: odf dataset list")
+            raise unknown_dataset(transaction, dataset)
         if users := removal.users_of(transaction, dataset):
             names = [f"{jobid} ({itemtype})" for jobid, itemtype in users]
             raise InvalidInput(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..ledger import passwords
 from ..ledger.database import Ledger
+from ..ledger.names import unknown_dataset
 from ..ledger.retry import gives_way
 from ..model.ids import DatasetId, dataset_id
 from ..secrets import cipher
@@ -25,7 +26,7 @@ def set_secret(
     encrypted = _encrypt(passphrase, secret, name, as_upstream=as_upstream)
     with ledger.transaction(actor=by, reason=reason) as transaction:
         if not passwords.store(transaction, {name: encrypted}):
-            raise passwords.not_registered(name)
+            raise unknown_dataset(transaction, name)
 
 
 @gives_way

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from ..ledger import definitions
 from ..ledger.database import Ledger
+from ..ledger.names import unknown_dataset, unknown_job
 from ..ledger.retry import gives_way
 from ..ledger.settling import settle
 from ..model.dataset import Dataset
 from ..model.definition import Registry
-from ..model.errors import UnknownName
+from ..model.ids import dataset_id, job_id
 from ..model.registry_json import to_named_json
 from .register import register_in
 
@@ -32,10 +33,11 @@ def export_registry(
     """All DataSets and Jobs, or those named; a name that is not registered is an error."""
     with ledger.transaction() as transaction:
         registry = definitions.read_registry(transaction, datasets, jobs)
-    if missing := sorted(set(datasets or ()) - {definition.dataset.datasetid for definition in registry.datasets}):
-        raise UnknownName(f"DataSet {missing[0]} is not registered; list the DataSets with: odf dataset list")
-    if missing := sorted(set(jobs or ()) - {job.jobid for job in registry.jobs}):
-        raise UnknownName(f"job {missing[0]} is not registered, or has no output; list the jobs with: odf job list")
+        known_datasets = {definition.dataset.datasetid for definition in registry.datasets}
+        if missing := sorted(set(datasets or ()) - known_datasets):
+            raise unknown_dataset(transaction, dataset_id(missing[0]))
+        if missing := sorted(set(jobs or ()) - {job.jobid for job in registry.jobs}):
+            raise unknown_job(transaction, job_id(missing[0]))
     return registry
 
 

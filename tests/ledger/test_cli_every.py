@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from click.testing import Result
@@ -57,6 +58,8 @@ def spare(flow: Flow, _: Path) -> None:
 
 
 def made_twice(flow: Flow, _: Path) -> None:
+    # Clones of the month share its folder, and the number of the next claim.
+    rmtree(flow.root / "flights" / "claim-36", ignore_errors=True)
     flow.type(
         "update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'flights' and dataid = '2024-01-01'"
     )
@@ -92,7 +95,11 @@ EVERY: dict[str, Here | Elsewhere] = {
         well="delays", says="30 chunks", wrong="nope", error="DataSet nope is not registered", json="chunks"
     ),
     "chunk show": Here(
-        well="delays 2024-01-09", says="is FAILED", wrong="delays nope", error="does not exist", json="events"
+        well="delays 2024-01-09",
+        says="is FAILED",
+        wrong="delays nope",
+        error="there is no chunk delays/nope",
+        json="events",
     ),
     "diff": Here(
         first=made_twice,

@@ -124,7 +124,7 @@ def test_chunks_of_an_unknown_name_is_an_error_with_next_step(run: Odf) -> None:
     assert "DataSet nowhere is not registered; list the DataSets with: odf dataset list" in run.error(
         "chunks", "nowhere"
     )
-    assert "delays: there is no chunk 2023-12-31; list" in run.error("chunks", "delays", "2023-12-31")
+    assert "there is no chunk delays/2023-12-31; list" in run.error("chunks", "delays", "2023-12-31")
     assert "is not a valid time" in run.error("chunks", "delays", "--since", "soon")
     assert run.text("chunks", "empty") == "empty: no matching chunks.\n"
 
@@ -167,7 +167,7 @@ def test_chunk_show_json_has_answers_attempts_versions_and_inputs(month: Flow, r
 
 
 def test_chunk_show_of_an_unknown_chunk_is_an_error(run: Odf) -> None:
-    assert "delays/nope does not exist; list" in run.error("chunk", "show", "delays", "nope")
+    assert "there is no chunk delays/nope; list" in run.error("chunk", "show", "delays", "nope")
 
 
 # --- why
@@ -363,7 +363,7 @@ def test_history_shows_who_changed_what_and_why(run: Odf) -> None:
     assert run.json("history", "--by", "nobody")["events"] == []
     assert all(event["locktype"] == "OUT" for event in run.json("history", "flights", "2024-01-01")["events"])
     assert any(event["locktype"] == "IN" for event in run.json("history", "flights", "2024-01-01", "--reads")["events"])
-    assert "delays/nope has no history" in run.error("history", "delays", "nope")
+    assert "there is no chunk delays/nope; list" in run.error("history", "delays", "nope")
     assert "DataSet nods is not registered" in run.error("history", "nods")
     assert "job nojob is not registered" in run.error("history", "--job", "nojob")
     assert run.json("history", "empty")["events"] == []

@@ -152,7 +152,10 @@ def test_a_nested_or_retyped_column_is_no_key(raw: Flow, odf: Odf) -> None:
 
 
 def test_swept_and_missing_versions_are_refused_with_the_reason(raw: Flow, odf: Odf) -> None:
-    assert "has no version" in odf.error("diff", "raw", DAY)
+    assert f"there is no chunk raw/{DAY}" in odf.error("diff", "raw", DAY)
+    raw.announce(f"raw/{DAY}", "FAILED")
+    assert f"raw/{DAY} has no version" in odf.error("diff", "raw", DAY)
+    raw.type("delete from dataflow.datastatus")
     version(raw, {"id": [1]})
     assert f"raw/{DAY} has nothing before version 1 to compare it with" in odf.error("diff", "raw", DAY)
     version(raw, {"id": [2]})

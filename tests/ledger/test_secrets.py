@@ -110,6 +110,15 @@ def test_refusals_are_one_sentence_with_their_exit_code(flow: Flow, words: list[
     assert message in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize("verb", ["set", "decrypt"])
+def test_a_misspelt_dataset_gives_the_nearest_name(flow: Flow, verb: str) -> None:
+    flow.register("load: -> orders, orders_old")
+    assert "DataSet ordres is not registered; did you mean orders" in run(flow, verb, "ordres", given="hush").stderr
+    run(flow, "set", "orders", given="hush")
+    error = run(flow, "decrypt", "orders_old").stderr
+    assert "DataSet orders_old has no stored password; did you mean orders?" in error
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

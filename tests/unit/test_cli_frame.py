@@ -60,6 +60,16 @@ def test_every_command_rejects_unknown_options_with_64(words: tuple[str, ...], c
     assert "--no-such-option" in result.stderr
 
 
+@pytest.mark.parametrize(("words", "command"), LEAVES)
+def test_a_misspelt_command_or_option_gives_the_nearest_ones(words: tuple[str, ...], command: click.Command) -> None:
+    *group, name = words[1:]
+    error = CliRunner().invoke(odf, [*group, f"{name}{name[-1]}"], prog_name="odf").stderr
+    assert f"has no command {name}{name[-1]}; did you mean {name}" in error
+    for option in (name for parameter in command.params for name in parameter.opts if name.startswith("--")):
+        error = CliRunner().invoke(odf, [*words[1:], f"{option}{option[-1]}"], prog_name="odf").stderr
+        assert f"has no option {option}{option[-1]}; did you mean {option}" in error
+
+
 def commands_in(text: str) -> list[str]:
     """Everything that starts with `odf `, in a code block or between backticks."""
     blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
