@@ -14,7 +14,7 @@ from .arguments import dataset_argument
 from .connection import open_ledger
 from .groups import LazyGroup
 from .options import Change, change_options, combined, json_option
-from .parsing import parse_partitions
+from .parsing import Duration, parse_partitions
 
 if TYPE_CHECKING:
     from opendataflow_dagster.model.definition import Definition
@@ -121,6 +121,8 @@ _definition_options = combined(
     click.option("--skipped-input", type=click.Choice(["waits", "passes"]), help="Do consumers wait for SKIPPED?"),
     click.option("--repeats/--no-repeats", default=None, help="May two chunks have the same content?"),
     click.option("--timezone", help="For example Europe/Berlin."),
+    click.option("--expected-by", metavar="HH:MM", help="Expected READY at this time after its partition ends."),
+    click.option("--fresh-within", metavar="DURATION", help="How old the newest READY chunk may be, such as 26h."),
     click.option("--owner", help="Person or team."),
     click.option("--domain", help="Business domain."),
     click.option("--description", help="What it contains."),
@@ -228,6 +230,8 @@ def _register(change: Change, before: Definition, given: dict[str, Any]) -> None
     }
     if given["partitions"] is not None:
         named["partitions"] = parse_partitions(given["partitions"])
+    if "fresh_within" in named and (age := named["fresh_within"]) is not None:
+        named["fresh_within"] = Duration().convert(age, None, None)
     if "timezone" in named and named["timezone"] is None:
         raise InvalidInput("--timezone must not be empty; use a time zone such as UTC")
     connection = replace(before.connection, **{name: named.pop(name) for name in _CONNECTION if name in named})

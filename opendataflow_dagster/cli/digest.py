@@ -14,12 +14,13 @@ import click
 from opendataflow_dagster.ledger.settings import WEBHOOK_VARIABLE
 from opendataflow_dagster.model.errors import InvalidInput, OpenDataFlowError
 
-from . import output
+from . import deadlines, output
 from .connection import open_ledger
 from .options import json_option
 from .parsing import Moment
 
 if TYPE_CHECKING:
+    from opendataflow_dagster.insight.deadlines import Deadlines
     from opendataflow_dagster.insight.report import FailureReport
 
 _CAUSES = 10
@@ -30,16 +31,17 @@ _MENTION = re.compile(r"(?<!\w)@(?=(?:channel|here|all|everyone)\b)")
 @click.command()
 @click.option("--since", type=Moment(), help="Failures since this time, or an age such as 6h. Default: 1h.")
 @click.option("--until", type=Moment(), help="Failures before this time.")
-@click.option("--webhook", is_flag=True, help=f"Post to the URL in {WEBHOOK_VARIABLE} if anything failed.")
+@click.option("--webhook", is_flag=True, help=f"Post to the URL in {WEBHOOK_VARIABLE} if anything failed or is late.")
 @click.option("--mail", "address", metavar="ADDRESS", help="Print an email to this address, for sendmail -t.")
 @click.option("--dry-run", is_flag=True, help="With --webhook: print the message instead of posting it.")
 @json_option
 def digest(
     since: datetime | None, until: datetime | None, webhook: bool, address: str | None, dry_run: bool, json_wanted: bool
 ) -> None:
-    """Summarize recent failures in one message: causes, affected chunks and Jobs, next steps.
+    """Summarize recent failures and missed deadlines in one message: causes, affected chunks and Jobs, next steps.
 
-    Without failures, --webhook posts nothing and --mail prints nothing.
+    Tells of chunks that became late in this time and still are. Without any news, --webhook posts nothing and --mail
+    prints nothing.
 
     \b
     Example:
@@ -47,23 +49,35 @@ def digest(
       ODF_WEBHOOK_URL=https://... odf digest --webhook
       odf digest --mail ops@example.com | sendmail -t
     """
+    from opendataflow_dagster.insight.deadlines import find_deadlines
     from opendataflow_dagster.insight.report import report_failures
 
     if webhook and address:
         raise InvalidInput("--webhook cannot be combined with --mail")
     with open_ledger() as ledger:
-        recent = report_failures(ledger, since=since or datetime.now(UTC) - timedelta(hours=1), until=until, ask=False)
-    subject, text = _subject(recent), _text(recent)
-    posted = bool(webhook and recent.chunks and not dry_run)
+        begin = since or datetime.now(UTC) - timedelta(hours=1)
+        recent = report_failures(ledger, since=begin, until=until, ask=False)
+        late = find_deadlines(ledger).missed(begin, until)
+    subject, text = _subject(recent, late), "\n".join(filter(None, [_text(recent), *deadlines.lines(late)]))
+    has_news = bool(recent.chunks or text)
+    posted = webhook and has_news and not dry_run
     if posted:
         _post(_for_chat(f"{subject}\n{text}"))
     if json_wanted:
         output.print_json(
-            {"failed": len(recent.chunks), "causes": recent.causes, "subject": subject, "text": text, "posted": posted}
+            {
+                "failed": len(recent.chunks),
+                "causes": recent.causes,
+                "late": late.late,
+                "not_fresh": late.not_fresh,
+                "subject": subject,
+                "text": text,
+                "posted": posted,
+            }
         )
     elif posted:
         output.say(f"Posted: {subject}")
-    elif not recent.chunks:
+    elif not has_news:
         if address is None:
             output.say(subject)
     elif address is not None:
@@ -72,12 +86,14 @@ def digest(
         output.write(f"{subject}\n{text}")
 
 
-def _subject(recent: FailureReport) -> str:
+def _subject(recent: FailureReport, late: Deadlines) -> str:
+    overdue = len({*(chunk.datasetid for chunk in late.late), *(data.datasetid for data in late.not_fresh)})
+    is_late = f"{output.counted(overdue, 'DataSet')} late" if overdue else ""
     if not recent.chunks:
-        return "No failures."
+        return is_late or "No failures."
     jobs = {chunk.jobid for chunk in recent.chunks}
     chunks, causes = output.counted(len(recent.chunks), "chunk"), output.counted(len(recent.causes), "cause")
-    return f"{chunks} of {output.counted(len(jobs), 'Job')} failed, {causes}"
+    return f"{chunks} of {output.counted(len(jobs), 'Job')} failed, {causes}" + (f"; {is_late}" if is_late else "")
 
 
 def _text(recent: FailureReport) -> str:

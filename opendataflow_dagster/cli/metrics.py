@@ -31,7 +31,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 )
 @json_option
 def metrics(textfile: Path | None, listen: str | None, allow_remote: bool, json_wanted: bool) -> None:
-    """Export metrics for Prometheus: chunks by status, waiting times, throughput, SLA and limits.
+    """Export metrics for Prometheus: chunks by status, waiting times, throughput, deadlines and limits.
 
     \b
     Example:
@@ -103,6 +103,15 @@ def _families(ledger: Ledger) -> Iterator[Any]:
             waiting.add_metric([dataset.datasetid], dataset.oldest_waiting.timestamp())
         if dataset.pace is not None:
             pace.add_metric([dataset.datasetid], dataset.pace)
+    late = Gauge("odf_late_chunks", "Chunks that missed their deadline and are not READY.", labels=["dataset"])
+    age = Gauge("odf_freshness_seconds", "Time since the newest READY chunk became READY.", labels=["dataset"])
+    fresh_within = Gauge("odf_freshness_limit_seconds", "How large odf_freshness_seconds may be.", labels=["dataset"])
+    for dataset in current.glance.datasets:
+        late.add_metric([dataset.datasetid], len(current.glance.deadlines.late_of(dataset.datasetid)))
+    for freshness in current.glance.deadlines.freshness:
+        if freshness.age is not None:
+            age.add_metric([freshness.datasetid], freshness.age.total_seconds())
+        fresh_within.add_metric([freshness.datasetid], freshness.fresh_within.total_seconds())
     for jobid, output_ in {dataset.jobid: dataset for dataset in current.glance.datasets if dataset.jobid}.items():
         runnable.add_metric([jobid], output_.runnable)
         blocked.add_metric([jobid], output_.blocked)
@@ -121,6 +130,7 @@ def _families(ledger: Ledger) -> Iterator[Any]:
         if control.concurrency is not None:
             limit.add_metric([control.jobid], control.concurrency)
     yield from (up, chunks, expected, missing, other_code, waiting, pace, runnable, blocked)
+    yield from (late, age, fresh_within)
     yield from (sla_limit, newest, breached, paused, limit)
 
 

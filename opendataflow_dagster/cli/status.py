@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from . import output
+from . import deadlines, output
 from .connection import open_ledger
 from .options import json_option
 
 if TYPE_CHECKING:
+    from opendataflow_dagster.insight.deadlines import Deadlines
     from opendataflow_dagster.insight.status import DatasetStatus, JobControl, RunningChunk
 
 _STATUSES = ("READY", "RUNNING", "PENDING", "RESUBMIT", "FAILED", "HOLD", "SKIPPED")
@@ -22,7 +23,7 @@ _STATUSES = ("READY", "RUNNING", "PENDING", "RESUBMIT", "FAILED", "HOLD", "SKIPP
 @click.option("--failed", "only_failed", is_flag=True, help="Only DataSets with FAILED chunks.")
 @json_option
 def status(datasets: tuple[str, ...], only_failed: bool, json_wanted: bool) -> None:
-    """Show all DataSets: chunks by status, what is missing or waits and for what, what is running, and the ETA.
+    """Show all DataSets: chunks by status, what is missing, waits or is late, what is running, and the ETA.
 
     Expected are the declared partitions up to now; without declared partitions, what exists and what consumers need.
 
@@ -47,6 +48,7 @@ def status(datasets: tuple[str, ...], only_failed: bool, json_wanted: bool) -> N
         for dataset in glance.datasets
         if (not datasets or dataset.datasetid in datasets) and (not only_failed or dataset.counts.get("FAILED"))
     ]
+    late = glance.deadlines.of({dataset.datasetid for dataset in shown})
     running = [chunk for chunk in glance.running if not datasets or chunk.datasetid in datasets]
     jobs = {dataset.jobid for dataset in shown}
     controls = [control for control in glance.controls if control.jobid in jobs]
@@ -60,12 +62,17 @@ def status(datasets: tuple[str, ...], only_failed: bool, json_wanted: bool) -> N
             }
             for dataset in shown
         ]
-        output.print_json({"datasets": objects, "limits": controls, "running": running})
+        output.print_json({"datasets": objects, "limits": controls, "running": running, "deadlines": late})
     else:
-        show(shown, controls, running)
+        show(shown, controls, running, late)
 
 
-def show(datasets: Sequence[DatasetStatus], controls: Sequence[JobControl], running: Sequence[RunningChunk]) -> None:
+def show(
+    datasets: Sequence[DatasetStatus],
+    controls: Sequence[JobControl],
+    running: Sequence[RunningChunk],
+    late: Deadlines,
+) -> None:
     if not datasets:
         output.say("No DataSets to show. Register some with: odf dataset add, or odf apply.")
         return
@@ -107,6 +114,7 @@ def show(datasets: Sequence[DatasetStatus], controls: Sequence[JobControl], runn
             ],
             right=["missing"],
         )
+    deadlines.show(late)
     for control in controls:
         reason = f" ({control.reason})" if control.reason else ""
         if control.paused is not None:

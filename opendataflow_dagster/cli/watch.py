@@ -71,7 +71,7 @@ class _Follower:
         glance = status(self._ledger)
         click.clear()
         output.heading(f"odf watch, {time.strftime('%H:%M:%S')}; stop with Ctrl-C")
-        show(glance.datasets, glance.controls, glance.running)
+        show(glance.datasets, glance.controls, glance.running, glance.deadlines)
 
     def _print_new_events(self) -> None:
         """The last ten, then every new one. An earlier change may commit later, so each update looks back a little

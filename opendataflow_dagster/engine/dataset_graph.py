@@ -134,6 +134,8 @@ def _node(
         domain=declaration.domain,
         description=declaration.description,
         code_version=declaration.current_code(),
+        expected_by=declaration.expected_by,
+        fresh_within=declaration.fresh_within,
     )
     _refuse_changing_hours(declaration)
     job = None

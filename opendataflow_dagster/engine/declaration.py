@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..model.check import Check, refuse_repeated
@@ -61,6 +62,8 @@ class Declaration:
     repeats: bool = False
     table: bool = False
     code_version: str | None = None
+    expected_by: str | None = None
+    fresh_within: timedelta | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, *arguments: object, **named: object) -> object:

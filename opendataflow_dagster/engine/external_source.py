@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import ClassVar
 
 from ..model.errors import InvalidDefinition
@@ -44,13 +45,16 @@ def external_dataset(
     domain: str | None = None,
     description: str | None = None,
     timezone: str = "UTC",
+    expected_by: str | None = None,
+    fresh_within: timedelta | None = None,
 ) -> Declaration:
     """Declare a DataSet that another system makes.
 
     `read` reads a chunk that was announced without a manifest. Chunks with a manifest are read through it.
     """
     options = {"partitions": partitions, "owner": owner, "domain": domain, "description": description}
-    refuse_wrong_options(name, {**options, "timezone": timezone})
+    deadlines = {"expected_by": expected_by, "fresh_within": fresh_within}
+    refuse_wrong_options(name, {**options, **deadlines, "timezone": timezone})
     if read is not None and not callable(read):
         raise InvalidDefinition(f"DataSet {name}: read is {read!r}; give a function of a Spark session and a dataid")
     return Declaration(
@@ -65,4 +69,6 @@ def external_dataset(
         domain=domain,
         description=description,
         timezone=timezone,
+        expected_by=expected_by,
+        fresh_within=fresh_within,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from types import NoneType
 from typing import TYPE_CHECKING, Literal, TypedDict
 
@@ -52,6 +53,10 @@ class Options(TypedDict, total=False):
     repeats: bool
     #: The version of the code, instead of a fingerprint; raise it when code that the function calls changes.
     code_version: str | None
+    #: How long after the end of a partition its chunk is expected READY, by the clock of the time zone: "06:00".
+    expected_by: str | None
+    #: How old the newest READY chunk may be.
+    fresh_within: timedelta | None
     #: Keep a Spark catalog table for outside readers (docs/guides/operate.md).
     table: bool
 
@@ -103,5 +108,7 @@ _VALID: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "skipped_input": (lambda value: value in ("waits", "passes"), "'waits' or 'passes'"),
     "repeats": (_is(bool), "True or False"),
     "code_version": (_is(str, NoneType), "a text, such as '2'"),
+    "expected_by": (_is(str, NoneType), "a time, such as '06:00'"),
+    "fresh_within": (_is(timedelta, NoneType), "a timedelta, such as timedelta(hours=26)"),
     "table": (_is(bool), "True or False"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 
 from ..ledger import overview, steering, waiting
@@ -14,6 +14,7 @@ from ..ledger.retry import gives_way
 from ..ledger.steering import JobControl as JobControl
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId
 from ..model.status import Status
+from .deadlines import Deadlines, deadlines_in
 from .obstacle import ChunkObstacle, first_obstacle, no_producer
 
 _UNFINISHED = (Status.PENDING, Status.RESUBMIT, Status.RUNNING)
@@ -52,6 +53,7 @@ class StatusOverview:
     controls: tuple[JobControl, ...] = ()
     #: Live claims, oldest first; at most as many as requested.
     running: tuple[RunningChunk, ...] = ()
+    deadlines: Deadlines = field(default_factory=Deadlines)
 
 
 @gives_way
@@ -70,6 +72,7 @@ def status(ledger: Ledger, *, running: int = 20) -> StatusOverview:
             ),
             controls=tuple(steering.controls(transaction)),
             running=tuple(overview.running_chunks(transaction, running)),
+            deadlines=deadlines_in(transaction),
         )
 
 

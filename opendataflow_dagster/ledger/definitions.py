@@ -21,6 +21,8 @@ _PLAIN = (
     "domain",
     "description",
     "code_version",
+    "expected_by",
+    "fresh_within",
 )
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from datetime import timedelta
+from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
 from .errors import InvalidDefinition
 from .ids import DatasetId, code_version, dataset_id, is_storable
-from .partitions import Partitions
+from .partitions import Partitions, TimePartitions
 from .text import brief, did_you_mean
+
+_TIME_OF_DAY: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]", re.ASCII)
+_SHORTEST, _LONGEST = timedelta(minutes=1), timedelta(days=366)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,9 +37,14 @@ class Dataset:
     description: str | None = None
     #: The code that makes its next version; None: unknown, and a registration leaves what is known.
     code_version: str | None = None
+    #: How long after the end of a partition its chunk is expected READY, by the clock of the time zone: "06:00".
+    expected_by: str | None = None
+    #: How old the newest READY chunk may be.
+    fresh_within: timedelta | None = None
 
     def __post_init__(self) -> None:
         dataset_id(self.datasetid)
+        self._check_deadlines()
         if self.code_version is not None:
             code_version(self.code_version, self.datasetid)
         try:
@@ -58,6 +68,23 @@ class Dataset:
                     f"use a folder or URL without . and .."
                 )
             object.__setattr__(self, "location", self.location.rstrip("/"))
+
+    def _check_deadlines(self) -> None:
+        if self.expected_by is not None:
+            if not _TIME_OF_DAY.fullmatch(self.expected_by) or self.expected_by == "00:00":
+                raise InvalidDefinition(
+                    f"DataSet {self.datasetid}: expected_by is {brief(self.expected_by)}; "
+                    f"write hours and minutes after the end of the partition, from 00:01 to 23:59, such as 06:00"
+                )
+            if not isinstance(self.partitions, TimePartitions):
+                raise InvalidDefinition(
+                    f"DataSet {self.datasetid}: expected_by needs hourly, daily, weekly or monthly partitions; "
+                    f"declare them, or use fresh_within"
+                )
+        if self.fresh_within is not None and not _SHORTEST <= self.fresh_within <= _LONGEST:
+            raise InvalidDefinition(
+                f"DataSet {self.datasetid}: fresh_within is {self.fresh_within}; it must be 1 minute to 366 days"
+            )
 
     def columns(self) -> dict[str, Any]:
         """Its row in the registry, without its address."""

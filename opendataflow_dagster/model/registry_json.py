@@ -35,6 +35,7 @@ _DATASET: Final[dict[str, tuple[type, ...]]] = {
     **{field.name: _STRING_OR_NULL for field in dataclasses.fields(Dataset)},
     **dict.fromkeys(("datasetid", "skipped_input", "timezone"), (str,)),
     "repeats": (bool,),
+    "fresh_within": (float, int, type(None)),
     "partitions": _OBJECT_OR_NULL,
     "connection": _OBJECT_OR_NULL,
 }
@@ -73,7 +74,13 @@ def registry_from_json(document: object) -> Registry:
 
 
 def dataset_to_json(definition: Definition) -> dict[str, object]:
-    return {**definition.dataset.columns(), "connection": dataclasses.asdict(definition.connection)}
+    columns = definition.dataset.columns()
+    span = definition.dataset.fresh_within
+    return {
+        **columns,
+        "fresh_within": span.total_seconds() if span is not None else None,
+        "connection": dataclasses.asdict(definition.connection),
+    }
 
 
 def job_to_json(job: Job) -> dict[str, object]:
@@ -108,6 +115,8 @@ def _dataset(value: Mapping[str, Any]) -> Definition:
     given = {key: field for key, field in value.items() if key != "connection"}
     if given.get("partitions") is not None:
         given["partitions"] = partitions_from_json(given["partitions"])
+    if given.get("fresh_within") is not None:
+        given["fresh_within"] = timedelta(seconds=given["fresh_within"])
     return Definition(dataset=Dataset(**given), connection=TableAddress(**connection))
 
 

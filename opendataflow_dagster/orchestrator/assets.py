@@ -15,6 +15,7 @@ from ..model.errors import InvalidInput
 from ..model.ids import data_id
 from ..model.job import Input, Job
 from .dagster_internals import NO_EVENTS_BY_DAGSTER, BackfillPolicy, ChunkCheckSpec, UnresolvedAssetJobDefinition
+from .freshness import freshness_policy_of
 from .io_manager import ChunkRequest
 from .partitions import mapping_of, partitions_of
 from .run_config import DATAIDS, asset_key_of, operation_of
@@ -41,6 +42,7 @@ def asset_of(node: DatasetNode, job: Job, graph: DatasetGraph) -> dg.AssetsDefin
                     kinds=set(declared.source.kinds),
                     metadata=_metadata(node),
                     code_version=node.dataset.code_version,
+                    freshness_policy=freshness_policy_of(node.dataset),
                 )
             },
             deps=[_dependency(node, source, graph) for source in job.inputs],
@@ -88,6 +90,7 @@ def external_asset_of(node: DatasetNode) -> dg.AssetSpec:
         description=declared.description,
         kinds=set(declared.source.kinds),
         metadata=_metadata(node),
+        freshness_policy=freshness_policy_of(node.dataset),
     )
     return spec.with_io_manager_key(IO_MANAGER)
 

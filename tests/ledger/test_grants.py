@@ -15,8 +15,8 @@ EVERY_ROLE = (READER, OPERATOR, ADMIN)
 
 #: They only read, with the rights of the caller.
 READING = """
-    answers ask chunks_after claimed_inputs code_of consumers_of content_lock first_problems folder folders_above
-    has_dataid holders_of is_bound is_day is_its_day is_news is_readable is_scheme
+    answers ask chunks_after claimed_inputs code_of consumers_of content_lock deadlines first_problems folder
+    folders_above has_dataid holders_of is_bound is_day is_its_day is_news is_readable is_scheme
     is_shared lease_of max_attempts_of must_wait natural_key
     newer_inputs other_inputs_of overlapping_roots past past_partitions problems_of problems_of_chunk question_placed
     question_ready

@@ -132,8 +132,8 @@ def released_rows(connection: psycopg.Connection) -> dict[str, Any]:
         "from dataflow.datastatus order by 1, 2, 3",
         "versions": "select to_jsonb(m) - 'code_version' from dataflow.data_manifest m order by manifest_id",
         "history": "select to_jsonb(e) from dataflow.chunk_event e order by event_id",
-        "registry": "select to_jsonb(d) - 'code_version' from dataflow.dataset d union all "
-        "select to_jsonb(j) from dataflow.job j order by 1",
+        "registry": "select to_jsonb(d) - array['code_version', 'expected_by', 'fresh_within'] from dataflow.dataset d "
+        "union all select to_jsonb(j) from dataflow.job j order by 1",
         "runnable": "select r.jobid, r.dataid, r.blocked, i from dataflow.runnable r "
         "cross join jsonb_array_elements(r.inputs) i order by 1, 2, 4",
         "verdicts": "select verdict_id, jobid, dataid, claim_id, code, inputs, forced from dataflow.verdict order by 1",

@@ -1,7 +1,7 @@
 -- name: dataset_definitions
 -- DataSets as registered, without their passwords.
 select d.datasetid, d.location, d.partitions, d.schema_hash, d.foreign_ready, d.skipped_input, d.repeats, d.timezone, d.owner, d.domain,
-       d.description, d.code_version, d.hostname, d.database, d.schemaname, d.tablename, d.username
+       d.description, d.code_version, d.expected_by, d.fresh_within, d.hostname, d.database, d.schemaname, d.tablename, d.username
   from dataflow.dataset d
  where %(datasetids)s::text[] is null or d.datasetid = any (%(datasetids)s)
  order by d.datasetid

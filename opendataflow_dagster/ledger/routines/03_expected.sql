@@ -38,6 +38,21 @@ begin atomic
      where d.kind is not null;
 end;
 
+-- Partitions whose chunk was expected by now, the newest first: those of the last 7 days, and always the newest one. p_expected_by
+-- is the time between the end of a partition and its deadline, by the clock. All times are in the DataSet's time zone.
+create function dataflow.deadlines(p_partitions jsonb, p_expected_by interval, p_now timestamp) returns table (dataid text, due timestamp)
+    language sql stable parallel safe rows 10
+begin atomic
+    select to_char(t.at, case t.kind when 'hourly' then 'YYYY-MM-DD-HH24:MI' else 'YYYY-MM-DD' end) collate "C", t.due
+      from (select s.kind, s.at, s.at + s.step + p_expected_by as due, max(s.at) over () as newest
+              -- A deadline is less than a day after its partition.
+              from (select p.kind, p.step, generate_series(p.newest_time, greatest(p.first_time, p_now - interval '8 days' - 2 * p.step), -p.step) as at
+                      from dataflow.past(p_partitions, p_now) p where p.step is not null) s
+             where s.at + s.step + p_expected_by <= p_now) t
+     where t.due > p_now - interval '7 days' or t.at = t.newest
+     order by t.at desc;
+end;
+
 -- Their dataids, the newest first.
 create function dataflow.past_partitions(p_partitions jsonb, p_now timestamp) returns table (dataid text)
     language sql stable parallel safe rows 10000
