@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from random import uniform
 from time import monotonic, sleep
@@ -59,10 +59,14 @@ def gives_way(verb: Callable[Concatenate[Ledger, Given], Result]) -> Callable[Co
     """For a verb that is one transaction: after 200 ms without a lock it lets others pass, and tries again. In the end
     it names the session that is in the way."""
 
+    repeated: Callable[..., Result] = verb
+
     @wraps(verb)
     def patiently(ledger: Ledger, /, *given: Given.args, **named: Given.kwargs) -> Result:
+        values = [_kept(value) for value in given]
+        options = {name: _kept(value) for name, value in named.items()}
         try:
-            return retry_conflicts(lambda: verb(ledger, *given, **named), VERB_SECONDS)
+            return retry_conflicts(lambda: repeated(ledger, *values, **options), VERB_SECONDS)
         except BlockedBySession:
             raise
         except LedgerConflict:
@@ -70,6 +74,11 @@ def gives_way(verb: Callable[Concatenate[Ledger, Given], Result]) -> Callable[Co
             raise
 
     return patiently
+
+
+def _kept(value: object) -> object:
+    """The first try would use up an iterator."""
+    return list(value) if isinstance(value, Iterator) else value
 
 
 def refuse_to_wait(ledger: Ledger, what: str) -> None:

@@ -111,3 +111,14 @@ def test_every_role_is_told_who_is_in_the_way(made: Flow, role: str) -> None:
             pytest.raises(BlockedBySession, match=f"waits for pid {ada.info.backend_pid} "),
         ):
             status(ledger)
+
+
+def test_a_verb_that_gave_way_still_has_the_chunks_that_a_generator_gave_it(made: Flow) -> None:
+    with typist(made.url) as ada, ThreadPoolExecutor(1) as pool:
+        ada.execute(b"select from dataflow.datastatus where datasetid = 'raw' for update")
+        holding = pool.submit(hold, made.ledger, (key(text) for text in ["raw/1"]), by="grace")
+        with pytest.raises(TimeoutError):
+            holding.result(timeout=1)
+        ada.rollback()
+        assert holding.result(timeout=PATIENCE_SECONDS) == [key("raw/1")]
+    assert made.status("raw/1") == "HOLD"
