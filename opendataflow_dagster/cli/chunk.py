@@ -9,6 +9,7 @@ import click
 from . import output
 from .arguments import dataset_argument
 from .connection import open_ledger
+from .diff import print_diff, story_diffs
 from .groups import LazyGroup
 from .history import transition
 from .options import json_option
@@ -33,13 +34,20 @@ def chunk() -> None:
 @chunk.command("show")
 @dataset_argument
 @click.argument("dataid")
+@click.option(
+    "--diff",
+    "with_diff",
+    is_flag=True,
+    help="Of a failed chunk, what its attempt wrote differently; of a stale one, what changed in its inputs.",
+)
 @json_option
-def show(datasetid: str, dataid: str, json_wanted: bool) -> None:
+def show(datasetid: str, dataid: str, with_diff: bool, json_wanted: bool) -> None:
     """Show everything about a chunk: attempts, answers, versions, inputs and history.
 
     \b
     Example:
       odf chunk show delays 2024-01-03
+      odf chunk show delays 2024-01-03 --diff
       odf chunk show delays 2024-01-03 --json
     """
     from opendataflow_dagster.insight.story import story as insight
@@ -47,10 +55,21 @@ def show(datasetid: str, dataid: str, json_wanted: bool) -> None:
 
     with open_ledger() as ledger:
         story = insight(ledger, ChunkKey(datasetid=dataset_id(datasetid), dataid=data_id(dataid)))
+        diffs = story_diffs(ledger, story) if with_diff else []
     if json_wanted:
-        output.print_json(story)
-    else:
-        _print_story(story)
+        compared = [{"chunk": request.chunk, "diff": diff, "problem": why} for request, diff, why in diffs]
+        output.print_json({**output.jsonable(story), **({"diffs": compared} if with_diff else {})})
+        return
+    _print_story(story)
+    for _, diff, why in diffs:
+        output.write()
+        if diff is not None:
+            print_diff(diff)
+        else:
+            output.say(f"No difference to show: {why}")
+    if with_diff and not diffs:
+        output.write()
+        output.say("The chunk is neither failed nor stale; compare its versions with odf diff.")
 
 
 def _print_story(story: Story) -> None:

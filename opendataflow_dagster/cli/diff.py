@@ -17,9 +17,13 @@ from .options import exit_with_answer, json_option
 
 if TYPE_CHECKING:
     from opendataflow_dagster.insight.diff import DiffRequest
+    from opendataflow_dagster.insight.story import Story
     from opendataflow_dagster.model.diff import RowDiff, RowExample, Side, VersionDiff
 
     from .connection import Ledger
+
+#: How many differences the story of a chunk has at most.
+_MOST_DIFFS = 10
 
 
 @click.command()
@@ -100,6 +104,19 @@ def version_diff(ledger: Ledger, request: DiffRequest) -> VersionDiff:
     # The same two, although a newer version may be published meanwhile.
     fixed = replace(request, old=comparison.diff.old.version, new=comparison.diff.new.version)
     return replace(comparison.diff, rows=_on_spark(fixed))
+
+
+def story_diffs(ledger: Ledger, story: Story) -> list[tuple[DiffRequest, VersionDiff | None, str]]:
+    """For a failed or stale chunk; where there is none, why."""
+    from opendataflow_dagster.insight.diff import diffs_of
+
+    compared: list[tuple[DiffRequest, VersionDiff | None, str]] = []
+    for request in diffs_of(story)[:_MOST_DIFFS]:
+        try:
+            compared.append((request, version_diff(ledger, request), ""))
+        except OpenDataFlowError as error:  # swept, or never written: the rest of the story stands
+            compared.append((request, None, str(error)))
+    return compared
 
 
 def _on_spark(request: DiffRequest) -> RowDiff | None:

@@ -20,9 +20,10 @@ from ..model.diff import InputChange, Pairing, RowDiff, Side, VersionDiff
 from ..model.errors import InvalidInput, InvalidManifest, UnknownName
 from ..model.ids import ChunkKey
 from ..model.manifest import ELSEWHERE, CheckResult, File, Manifest
+from ..model.status import Status
 from ..model.text import did_you_mean, listing
 from ..warehouse.placement import files_below, leads_out, misplaced
-from .story import Attempt, story
+from .story import Attempt, Story, story
 
 #: More values or bytes than this are compared on Spark, whose start costs seconds.
 MOST_VALUES: Final = 2_000_000
@@ -66,6 +67,18 @@ class _Found:
     @property
     def checks(self) -> tuple[CheckResult, ...]:
         return self.manifest.checks if self.manifest else ()
+
+
+def diffs_of(story: Story) -> list[DiffRequest]:
+    """What differs for a chunk that failed or is stale: what its newest attempt wrote, and each newer input."""
+    requests = [
+        DiffRequest(chunk=ChunkKey(datasetid=newer.datasetid, dataid=newer.dataid), old=newer.used, new=newer.current)
+        for newer in story.newer_inputs
+        if newer.used and newer.current
+    ]
+    if story.versions and any(chunk.status == Status.FAILED for chunk in story.chunks):
+        requests.insert(0, DiffRequest(chunk=story.key, staged=True))
+    return requests
 
 
 def prepare(ledger: Ledger, request: DiffRequest) -> Comparison:

@@ -186,6 +186,23 @@ def test_what_a_failed_attempt_staged_is_compared_with_the_current_version(raw: 
     assert "cannot be combined" in odf.error("diff", "raw", DAY, "--staged", "--to", "1")
 
 
+def test_the_story_of_a_failed_or_stale_chunk_has_the_differences_when_asked(raw: Flow, odf: Odf) -> None:
+    version(raw, {"id": [1], "n": [1]}, UNIQUE)
+    version(raw, {"id": [1]}, jobid="clean")
+    assert "The chunk is neither failed nor stale" in odf.text("chunk", "show", "raw", DAY, "--diff")
+    version(raw, {"id": [1], "n": [2]}, UNIQUE)
+    stale = odf.text("chunk", "show", "tidy", DAY, "--diff")
+    assert f"raw/{DAY}: version 1 -> version 2" in stale
+    assert "n: 1 -> 2" in stale
+    assert "diffs" not in odf.json("chunk", "show", "tidy", DAY)
+    staged(raw, {"id": [1], "n": [3]}, "between(n, 0, 2): 1 of 1 row fails")
+    (attached,) = odf.json("chunk", "show", "raw", DAY, "--diff")["diffs"]
+    assert attached["diff"]["rows"]["changed_values"] == {"n": 1}
+    staged(raw, None, "OSError: disk full")
+    failed = odf.text("chunk", "show", "raw", DAY, "--diff")
+    assert f"No difference to show: raw/{DAY}: claim 5 left no files" in failed
+
+
 def test_a_truncated_file_is_an_error_and_not_a_difference(raw: Flow, odf: Odf) -> None:
     folder = version(raw, {"id": [1]})
     version(raw, {"id": [2]})
