@@ -255,6 +255,22 @@ def test_one_broken_row_of_each_kind_never_stops_heal_for_the_others(flow: Flow)
     assert "clean/1: " in said
 
 
+def test_a_broken_chunk_stops_no_claim_of_the_others_of_its_job(flow: Flow) -> None:
+    flow.register("seed: -> seed", "load: seed -> raw", "clean: raw -> tidy")
+    for dataid in ("1", "2", "3"):
+        flow.produce("seed", dataid)
+        flow.produce("load", dataid)
+    broken = "update dataflow.data_manifest set inputs = %s where datasetid = 'raw' and dataid = '1'"
+    without_checks(flow, broken.replace("%s", "'{}'"))
+    (problem,) = heal(flow.ledger, rebuild=True).problems
+    assert problem.startswith("clean/1: ")
+    assert [taken.dataid for taken in claim_next(flow.ledger, "clean", 3)] == ["2", "3"]
+    without_checks(flow, broken.replace("%s", "'[]'"))
+    assert heal(flow.ledger).problems == ()
+    assert [taken.dataid for taken in claim_next(flow.ledger, "clean", 3)] == ["1"]
+    assert_invariants(flow.psql)
+
+
 # ---- a running script, whose row a person holds
 
 

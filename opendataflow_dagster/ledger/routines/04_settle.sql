@@ -158,7 +158,7 @@ end
 $$;
 
 -- The same, where a chunk that cannot be evaluated stops no other. It is marked with the error, so that nobody claims it on old
--- answers, and heal reports it.
+-- answers, and heal reports it; once it can be evaluated again, heal does.
 create function dataflow.evaluate_again(p_jobid text, p_dataids text[],
                                         out added bigint, out removed bigint, out busy text[], out broken text[])
     language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -181,6 +181,9 @@ exception
         if half = 0 then
             insert into dataflow.unsettled (jobid, dataid, problem) values (p_jobid, p_dataids[1], sqlerrm)
                 on conflict (jobid, dataid) do update set problem = excluded.problem;
+            -- A claim of the next chunks passes it over.
+            update dataflow.runnable r set blocked = 'WRONG_DATA'
+             where r.jobid = p_jobid and r.dataid = p_dataids[1] and r.blocked is distinct from 'WRONG_DATA';
             select 0, 0, '{}', p_dataids into added, removed, busy, broken;
         else
             select l.added + r.added, l.removed + r.removed, l.busy || r.busy, l.broken || r.broken
