@@ -115,14 +115,14 @@ def _families(ledger: Ledger) -> Iterator[Any]:
     for jobid, output_ in {dataset.jobid: dataset for dataset in current.glance.datasets if dataset.jobid}.items():
         runnable.add_metric([jobid], output_.runnable)
         blocked.add_metric([jobid], output_.blocked)
-    sla_limit = Gauge("odf_run_sla_limit_seconds", "A run that takes longer breaches its SLA.", labels=["job"])
+    usual = Gauge("odf_run_slow_after_seconds", "A run that takes longer is slower than usual.", labels=["job"])
     newest = Gauge("odf_run_newest_seconds", "Duration of the newest run so far.", labels=["job"])
-    breached = Gauge("odf_run_sla_breached", "1 if the newest run takes longer than its SLA limit.", labels=["job"])
-    for run in current.sla:
+    slow = Gauge("odf_run_slow", "1 if the newest run is slower than usual.", labels=["job"])
+    for run in current.newest_runs:
         newest.add_metric([run.jobid], run.duration.total_seconds())
-        breached.add_metric([run.jobid], int(run.breached))
+        slow.add_metric([run.jobid], int(run.is_slow))
         if run.limit is not None:
-            sla_limit.add_metric([run.jobid], run.limit.total_seconds())
+            usual.add_metric([run.jobid], run.limit.total_seconds())
     paused = Gauge("odf_job_paused", "1 if an operator has paused the Job.", labels=["job"])
     limit = Gauge("odf_job_concurrency_limit", "Concurrency limit of the Job.", labels=["job"])
     for control in current.glance.controls:
@@ -131,7 +131,7 @@ def _families(ledger: Ledger) -> Iterator[Any]:
             limit.add_metric([control.jobid], control.concurrency)
     yield from (up, chunks, expected, missing, other_code, waiting, pace, runnable, blocked)
     yield from (late, age, fresh_within)
-    yield from (sla_limit, newest, breached, paused, limit)
+    yield from (usual, newest, slow, paused, limit)
 
 
 def _registry(collect: Callable[[], list[Any]]) -> Any:

@@ -19,7 +19,7 @@ from ..model.status import Status
 from ..model.verdict import Verdict
 from .causes import Cause, group_by_cause
 from .heat_map import CellCount, HeatMap, badness, heat_maps
-from .runs import SlaCheck, check_slas
+from .runs import NewestRun, newest_runs
 from .selection import select_failed
 from .status import DatasetStatus, StatusOverview, status
 from .story import Story, story
@@ -48,7 +48,8 @@ class FailureReport:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LedgerReport:
     glance: StatusOverview
-    sla: tuple[SlaCheck, ...]
+    #: Of each Job.
+    newest_runs: tuple[NewestRun, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +69,7 @@ class CurrentStory:
 
 @gives_way
 def report_ledger(ledger: Ledger) -> LedgerReport:
-    return LedgerReport(glance=status(ledger), sla=tuple(check_slas(ledger)))
+    return LedgerReport(glance=status(ledger), newest_runs=tuple(newest_runs(ledger)))
 
 
 @gives_way

@@ -13,19 +13,19 @@ from ..ledger.runs import LatestRun
 from ..model.ids import job_id
 from ..protocol.gate import require_job
 
-#: A run breaches its SLA when it takes longer than the 95th percentile of the earlier runs, times this.
+#: A run is slow when it takes longer than the 95th percentile of the earlier runs, times this.
 _MARGIN = 1.5
 #: With fewer finished runs a percentile says nothing.
 _ENOUGH_RUNS = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SlaCheck(LatestRun):
-    """The newest run of a Job against its limit."""
+class NewestRun(LatestRun):
+    """The newest run of a Job against those before it."""
 
     #: None: too few finished runs to judge.
     limit: timedelta | None
-    breached: bool
+    is_slow: bool
     #: The rule and the figures that decided.
     rule: str
 
@@ -49,17 +49,17 @@ def find_run(ledger: Ledger, run_id: int) -> JobRun:
 
 
 @gives_way
-def check_slas(ledger: Ledger) -> list[SlaCheck]:
+def newest_runs(ledger: Ledger) -> list[NewestRun]:
     """One for each Job that has ever run."""
     with ledger.statement() as statement:
-        return [check_sla(run) for run in runs.latest(statement)]
+        return [_newest_run(run) for run in runs.latest(statement)]
 
 
-def check_sla(run: LatestRun) -> SlaCheck:
+def _newest_run(run: LatestRun) -> NewestRun:
     limit = run.p95 * _MARGIN if run.p95 is not None and run.finished >= _ENOUGH_RUNS else None
     if run.p95 is None or limit is None:
         rule = f"no limit: {run.finished} finished runs before it, at least {_ENOUGH_RUNS} are needed"
     else:
         p95 = f"{run.p95.total_seconds():,.1f} s"
         rule = f"{_MARGIN} x the 95th percentile of the last {run.finished} finished runs ({p95})"
-    return SlaCheck(**asdict(run), limit=limit, breached=limit is not None and run.duration > limit, rule=rule)
+    return NewestRun(**asdict(run), limit=limit, is_slow=limit is not None and run.duration > limit, rule=rule)

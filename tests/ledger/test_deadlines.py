@@ -163,6 +163,9 @@ def test_status_metrics_and_report_say_what_is_late(flow: Flow, run: Odf) -> Non
         "status": "FAILED",
         "due": f"{days_ago(flow, 0)}T00:01:00+00:00",
     }
+    page = run.text("report", "-o", "-")
+    assert "1 DataSet late" in page
+    assert f"{days_ago(flow, 1)} is FAILED and 6 earlier chunks" in page
     assert len(run.json("report")["glance"]["deadlines"]["late"]) == 7
     metrics = run.text("metrics")
     assert 'odf_late_chunks{dataset="prices"} 7.0' in metrics

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from opendataflow_dagster.model.ids import ChunkKey
 from opendataflow_dagster.model.status import Status
 
+from ..deadlines import find_late
 from ..output import counted
 from .parts import Html, Stories, badge, command, moment, name, names, section, table, text
 
 if TYPE_CHECKING:
+    from opendataflow_dagster.insight.deadlines import Deadlines
     from opendataflow_dagster.insight.report import FailureReport
     from opendataflow_dagster.insight.status import DatasetStatus
 
@@ -21,10 +23,14 @@ _FAILURES = 500
 WAITING = (Status.PENDING, Status.RESUBMIT)
 
 
-def attention(failures: FailureReport, datasets: Sequence[DatasetStatus], stories: Stories) -> Html:
-    parts = [_failures(failures, stories), _waiting(datasets, stories), _held(datasets)]
+def attention(
+    failures: FailureReport, deadlines: Deadlines, datasets: Sequence[DatasetStatus], stories: Stories
+) -> Html:
+    parts = [_failures(failures, stories), _late(deadlines), _waiting(datasets, stories), _held(datasets)]
     found = [part for part in parts if part]
-    return section("now", "What is wrong now", *(found or ["<p>Nothing: no chunk failed, waits or is on hold.</p>"]))
+    return section(
+        "now", "What is wrong now", *(found or ["<p>Nothing: no chunk failed, is late, waits or is on hold.</p>"])
+    )
 
 
 def _failures(failures: FailureReport, stories: Stories) -> Html:
@@ -61,6 +67,19 @@ def _failures(failures: FailureReport, stories: Stories) -> Html:
         + (f"<p>And {unlisted:,} more.</p>" if unlisted else "")
         + "</details>"
         + f'<p class="next">When the cause is fixed: {command("odf resubmit --failed")}</p>'
+    )
+
+
+def _late(deadlines: Deadlines) -> Html:
+    rows = [
+        [name(late.datasetid), text(late.chunks or ""), text(late.what), moment(late.since)]
+        for late in find_late(deadlines)
+    ]
+    if not rows:
+        return ""
+    title = f"{counted(len({late.datasetid for late in find_late(deadlines)}), 'DataSet')} late"
+    return f'<h3 id="late">{badge("FAILED")}{title}</h3>' + table(
+        ["DataSet", "late", "what", "since"], rows, right=["late"]
     )
 
 

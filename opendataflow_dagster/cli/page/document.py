@@ -52,11 +52,11 @@ def document(figures: PageFigures, every: float | None = None) -> Html:
     told = Stories(each.story.key for each in figures.stories)
     body = [
         _header(figures, every),
-        attention(figures.failures, glance.datasets, told),
+        attention(figures.failures, glance.deadlines, glance.datasets, told),
         datasets(glance.datasets, figures.maps, told),
         throughput(figures.throughput),
-        runs(glance.running, figures.runs, figures.durations, told),
-        limits(glance.controls, figures.ledger.sla),
+        runs(glance.running, figures.runs, figures.ledger.newest_runs, figures.durations, told),
+        limits(glance.controls),
         stories(figures.stories, told),
     ]
     style, script = _asset("page.css"), _asset("page.js")

@@ -12,7 +12,7 @@ from .parts import Html, Stories, badge, mark, moment, name, section, table, tex
 
 if TYPE_CHECKING:
     from opendataflow_dagster.insight.report import ChunkDurations
-    from opendataflow_dagster.insight.runs import JobRun, SlaCheck
+    from opendataflow_dagster.insight.runs import JobRun, NewestRun
     from opendataflow_dagster.insight.status import JobControl, RunningChunk
 
 
@@ -21,12 +21,17 @@ _MOST = 20
 
 
 def runs(
-    running: Sequence[RunningChunk], newest: Sequence[JobRun], durations: Sequence[ChunkDurations], stories: Stories
+    running: Sequence[RunningChunk],
+    newest: Sequence[JobRun],
+    newest_of_jobs: Sequence[NewestRun],
+    durations: Sequence[ChunkDurations],
+    stories: Stories,
 ) -> Html:
-    return section("runs", "Runs", _running(running, stories), _newest(newest), _durations(durations))
+    parts = [_running(running, stories), _newest(newest), _slow(newest_of_jobs), _durations(durations)]
+    return section("runs", "Runs", *parts)
 
 
-def limits(controls: Sequence[JobControl], slas: Sequence[SlaCheck]) -> Html:
+def limits(controls: Sequence[JobControl]) -> Html:
     limited = [
         [
             name(control.jobid),
@@ -38,7 +43,7 @@ def limits(controls: Sequence[JobControl], slas: Sequence[SlaCheck]) -> Html:
         for control in controls
     ]
     shown = table(["Job", "limit", "reason"], limited) if limited else "<p>No Job is paused or limited.</p>"
-    return section("limits", "Limits", shown, _slas(slas))
+    return section("limits", "Limits", shown)
 
 
 def _running(running: Sequence[RunningChunk], stories: Stories) -> Html:
@@ -84,20 +89,16 @@ def _durations(durations: Sequence[ChunkDurations]) -> Html:
     return "<h3>Duration per chunk</h3><p>From claim to publication.</p>" + table(columns, rows, right=columns[1:])
 
 
-def _slas(slas: Sequence[SlaCheck]) -> Html:
-    if not slas:
-        return ""
+def _slow(newest: Sequence[NewestRun]) -> Html:
     rows = [
         [
             name(run.jobid),
             f"{span(run.duration)}{' so far' if run.running else ''}",
             span(run.limit),
-            '<b class="no">breached</b>' if run.breached else "ok" if run.limit else "-",
             text(run.rule),
         ]
-        for run in slas
+        for run in newest
+        if run.is_slow
     ]
-    columns = ["Job", "newest run", "limit", "SLA", "rule"]
-    return "<h3>SLA</h3><p>The newest run of each Job, compared with its limit.</p>" + table(
-        columns, rows, right=columns[1:3]
-    )
+    columns = ["Job", "newest run", "usual limit", "rule"]
+    return "<h3>Slower than usual</h3>" + table(columns, rows, right=columns[1:3]) if rows else ""
