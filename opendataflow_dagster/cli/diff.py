@@ -116,6 +116,8 @@ def story_diffs(ledger: Ledger, story: Story) -> list[tuple[DiffRequest, Version
             compared.append((request, version_diff(ledger, request), ""))
         except OpenDataFlowError as error:  # swept, or never written: the rest of the story stands
             compared.append((request, None, str(error)))
+        except click.exceptions.Exit:
+            compared.append((request, None, f"{request.chunk} could not be compared on Spark"))
     return compared
 
 
@@ -142,7 +144,8 @@ def print_diff(diff: VersionDiff) -> None:
         )
     output.heading("\nRows")
     if diff.rows is None:
-        output.say(f"  not compared: {diff.rows_note}")
+        same = "; both have the same content" if diff.equal else ""
+        output.say(f"  not compared: {diff.rows_note}{same}")
     else:
         _print_rows(diff.rows)
 
@@ -174,7 +177,8 @@ def _print_rows(rows: RowDiff) -> None:
         output.table(["column", "rows"], [[name, f"{count:,}"] for name, count in counts], right=["rows"])
     if rows.examples:
         output.heading("\nExamples")
-        output.table(["row", "change", "values"], [_example(example) for example in rows.examples])
+        columns = ["row", "change", "values"]
+        output.table(columns if rows.key else columns[1:], [_example(example) for example in rows.examples])
 
 
 def _example(example: RowExample) -> list[output.Cell]:
@@ -184,7 +188,8 @@ def _example(example: RowExample) -> list[output.Cell]:
     else:
         values = _named(old or new)
     times = f" ({example.times:,} times)" if example.times > 1 else ""
-    return [_named(example.key), f"{example.change}{times}", values]
+    cells: list[output.Cell] = [f"{example.change}{times}", values]
+    return [_named(example.key), *cells] if example.key else cells
 
 
 def _named(values: Mapping[str, str]) -> str:

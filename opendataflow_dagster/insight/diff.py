@@ -183,6 +183,7 @@ def _version(manifest: Manifest, root: str | None) -> _Found:
         rows=manifest.row_count,
         bytes=manifest.bytes,
         code_version=manifest.code_version,
+        content_digest=manifest.content_digest,
         checks=manifest.checks,
     )
     return _Found(side=side, manifest=manifest, files=files)

@@ -32,6 +32,7 @@ class Side:
     rows: int | None
     bytes: int
     code_version: str | None
+    content_digest: str | None = None
     checks: tuple[CheckResult, ...] = ()
     #: Why it failed, if it did.
     reason: str | None = None
@@ -122,4 +123,7 @@ class VersionDiff:
     @property
     def equal(self) -> bool:
         """The same columns and rows. What is not known to be equal is not."""
-        return not self.columns and self.rows is not None and self.rows.equal
+        if self.rows is None:
+            digest = self.old.content_digest
+            return self.old.location == self.new.location or (digest is not None and digest == self.new.content_digest)
+        return not self.columns and self.rows.equal

@@ -203,6 +203,16 @@ def test_the_story_of_a_failed_or_stale_chunk_has_the_differences_when_asked(raw
     assert f"No difference to show: raw/{DAY}: claim 5 left no files" in failed
 
 
+def test_versions_that_are_not_parquet_are_equal_only_if_their_content_is_known_to_be(raw: Flow, odf: Odf) -> None:
+    raw.produce("load", DAY)
+    resubmit(raw.ledger, [key(f"raw/{DAY}")], by="test")
+    raw.produce("load", DAY)
+    assert odf.json("diff", "raw", DAY, "--exit-code", exit_code=1)["rows"] is None
+    rollback(raw.ledger, key(f"raw/{DAY}"), 1, by="test")
+    printed = odf.text("diff", "raw", DAY, "--from", "1", "--exit-code")
+    assert "version 1 has files that are not Parquet (part-0); both have the same content" in printed
+
+
 def test_a_truncated_file_is_an_error_and_not_a_difference(raw: Flow, odf: Odf) -> None:
     folder = version(raw, {"id": [1]})
     version(raw, {"id": [2]})
