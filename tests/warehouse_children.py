@@ -27,12 +27,15 @@ from opendataflow_dagster.engine.declaration import ReadForeign
 from opendataflow_dagster.engine.spark_source import SparkSource, require_frame
 from opendataflow_dagster.model.checks import between, not_null, unique
 from opendataflow_dagster.model.claim import Claim
+from opendataflow_dagster.model.diff import Pairing
 from opendataflow_dagster.model.errors import InvalidDefinition, OpenDataFlowError
 from opendataflow_dagster.model.ids import ClaimId, DataId, DatasetId, JobId
+from opendataflow_dagster.model.manifest import NewManifest
 from opendataflow_dagster.model.verdict import InputVersion
 from opendataflow_dagster.warehouse.catalog import refresh
-from opendataflow_dagster.warehouse.parquet import read
+from opendataflow_dagster.warehouse.parquet import read, read_files
 from opendataflow_dagster.warehouse.session import interrupt, is_alive, session, tag_thread
+from opendataflow_dagster.warehouse.spark_diff import compare
 from tests.effort import PATIENCE_SECONDS
 from tests.warehouse import rows, staged, version
 
@@ -92,6 +95,7 @@ def through_connect(root: Path) -> dict[str, object]:
     """Everything that the warehouse does, through a Connect server."""
     spark = session()
     frame = spark.range(10).selectExpr("id", "id % 3 as k", "map('a', id) as m")
+    newer = spark.range(1, 11).selectExpr("id", "id % 3 as k", "map('a', if(id = 5, 0, id)) as m")
     made = staged(frame, root, "d:1", [unique("id"), unique("k"), between("id", 0, 8), not_null("k")])
     empty = staged(frame.where("id < 0"), root, "d:2")
     name = refresh(spark, DatasetId("set"), [version(made, "d:1"), version(empty, "d:2")])
@@ -115,11 +119,20 @@ def through_connect(root: Path) -> dict[str, object]:
         "empty": [empty.row_count, read(spark, [version(empty)]).count()],
         "none": read(spark, [], frame.schema).count(),
         "table": rows(spark.sql(f"select count(*), max(dataid) from {name}")),
+        "diff": [differences(spark, made, staged(newer, root, "d:1"), *key) for key in ((), ("id",))],
         "errors": errors,
         "zone": spark.conf.get("spark.sql.session.timeZone"),
         "sql": rows(sql_chunk(spark, "d:1", lambda session, dataid: session.range(2))),
         "interrupted": interrupted_sql(spark, root / "interrupted"),
     }
+
+
+def differences(spark: SparkSession, old: NewManifest, new: NewManifest, *key: str) -> list[object]:
+    frames = [read_files(spark, side.location, side.files) for side in (old, new)]
+    pairing = Pairing(key=key, columns=dict.fromkeys(("id", "k", "m"), False))
+    found = compare(frames[0], frames[1], pairing, 1)
+    changed = [[dict(each.key), dict(each.new or {})] for each in found.examples if each.change == "changed"]
+    return [found.added, found.removed, found.changed, changed]
 
 
 def without_its_server(root: Path) -> dict[str, object]:

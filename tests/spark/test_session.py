@@ -135,6 +135,7 @@ def test_spark_connect_supports_everything_a_local_session_does(
     assert found["read"] == [[n, n % 3] for n in range(10)]
     assert (found["empty"], found["none"]) == ([0, 0], 0)
     assert found["table"] == [[10, "d:1"]]
+    assert found["diff"] == [[2, 2, 0, []], [1, 1, 1, [[{"id": "5"}, {"m": "[[a, 0]]"}]]]]
     assert found["checks"] == {
         "unique(id)": [True, "10 rows, no repeated key"],
         "unique(k)": [False, "10 of 10 rows fail unique(k): 3 repeated keys, e.g. 0"],
