@@ -114,7 +114,10 @@ def _dataset(value: Mapping[str, Any]) -> Definition:
     _check_types(f"the connection of {name}", connection, _CONNECTION)
     given = {key: field for key, field in value.items() if key != "connection"}
     if given.get("partitions") is not None:
-        given["partitions"] = partitions_from_json(given["partitions"])
+        try:
+            given["partitions"] = partitions_from_json(given["partitions"])
+        except InvalidDefinition as error:
+            raise InvalidDefinition(f"{name}: {error}") from error
     if given.get("fresh_within") is not None:
         given["fresh_within"] = timedelta(seconds=given["fresh_within"])
     return Definition(dataset=Dataset(**given), connection=TableAddress(**connection))

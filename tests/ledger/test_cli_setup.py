@@ -226,7 +226,7 @@ def test_an_export_can_be_imported_repeatedly_without_change(
         (
             '{"format": 1, "datasets": [{"datasetid": "x", "partitions":'
             ' {"kind": "daily", "first": "2024-01-01", "last": 7}}]}',
-            "'x' has a value of the wrong type",
+            "DataSet x: 7 is not text; write it as a string",
         ),
         ('{"format": 1, "datasets": [{"datasetid": "x", "partitions": {"kind": "odd"}}]}', "are not partitions"),
         (
