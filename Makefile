@@ -11,7 +11,7 @@ INSTALLED := .venv/.installed
 # Processes that may not write bytecode compile everything again at each start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast check chaos docs bench dev clean constraints prerequisites
+.PHONY: help demo test test-fast check chaos docs pictures bench dev clean constraints prerequisites
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,9 @@ chaos: $(INSTALLED) ## work while processes, connections and Postgres are killed
 
 docs: $(INSTALLED) ## build the documentation into build/docs; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+pictures: $(INSTALLED) ## take the pictures of Dagster's UI and of the terminal in the documentation again
+	ODF_SCREENSHOTS=1 $(BIN)/python -m pytest tests/system/test_browser.py -q
 
 bench: $(INSTALLED) ## measure; WHAT="claims chunks tick scripts" (all: half an hour), ARGS=--quick
 	@set -e; for what in $(WHAT); do echo "== bench/$$what.py"; $(BIN)/python bench/$$what.py $(ARGS); done

@@ -1,6 +1,6 @@
 """Dagster's UI in a real browser, with a real web server and daemon: a backfill, its failures, and their repair.
 
-ODF_SCREENSHOTS=1 takes the pictures of the documentation again.
+`make pictures` takes the pictures of the documentation again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.dagster_server import ROOT, Server
 from tests.effort import PATIENCE_SECONDS
+from tests.terminal import terminal_picture
 
 DAYS = [f"2024-03-{number:02}" for number in range(1, 31)]
 RANGE = f"[{DAYS[0]}...{DAYS[-1]}]"
 BAD = ("2024-03-07", "2024-03-19")
 PATIENCE = PATIENCE_SECONDS * 1000
+PICTURES = ROOT / "docs" / "images"
+ALL_MADE = "select count(*) from dataflow.datastatus where datasetid = 'summary' and status = 'READY'"
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +32,7 @@ def page(served: Server, chromium: str) -> Iterator[Page]:
     with sync_playwright() as playwright:
         # Root's browser has no sandbox; it sees only our own server.
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page = browser.new_page(viewport={"width": 1400, "height": 900}, device_scale_factor=1.5)
         page.set_default_timeout(PATIENCE)
         yield page
         browser.close()
@@ -65,8 +68,8 @@ def wait_until_shown(page: Page, **counts: int) -> None:
         expect(page.get_by_text(f"{word.capitalize()} ({count})", exact=True)).to_be_visible(timeout=PATIENCE)
 
 
-def picture(page: Page, served: Server, name: str, *, left: int = 0, top: int = 0) -> None:
-    """A picture of the page right of and below this point, without local paths."""
+def picture(page: Page, served: Server, name: str, *, left: int = 0, top: int = 0, bottom: int | None = None) -> None:
+    """A picture of the page right of, below and down to these points, without local paths."""
     if not os.environ.get("ODF_SCREENSHOTS") or page.viewport_size is None:
         return
     page.evaluate(
@@ -75,9 +78,9 @@ def picture(page: Page, served: Server, name: str, *, left: int = 0, top: int = 
                texts.currentNode.nodeValue = texts.currentNode.nodeValue.replaceAll(folder, ""); }""",
         [str(served.project.flow.root.parent), str(ROOT)],
     )
-    width, height = page.viewport_size["width"] - left, page.viewport_size["height"] - top
+    width, height = page.viewport_size["width"] - left, (bottom or page.viewport_size["height"]) - top
     page.screenshot(
-        path=ROOT / "docs" / "images" / f"{name}.png",
+        path=PICTURES / f"{name}.png",
         clip={"x": left, "y": top, "width": width, "height": height},
     )
 
@@ -99,7 +102,11 @@ def repaired(page: Page, served: Server) -> Repair:
     partitions_of(page, served, "raw")
     materialize(page, "Custom", "30 partitions")
     wait_until_shown(page, failed=2, materialized=28, missing=0)
-    picture(page, served, "two-failed")
+    if os.environ.get("ODF_SCREENSHOTS"):
+        served.wait_for("the days that can be made", lambda: flow.psql.execute(ALL_MADE).fetchone() == (28,))
+        commands = [["status"], ["why", "--failed"]]
+        terminal_picture(PICTURES / "terminal.svg", commands, width=118, environment=served.environment)
+    picture(page, served, "two-failed", left=240, bottom=370)
     failed = {day: flow.status(f"raw/{day}") for day in DAYS if flow.status(f"raw/{day}") != "READY"}
 
     for day in BAD:

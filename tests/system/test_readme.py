@@ -59,7 +59,9 @@ def test_the_commands_of_the_readme_work_on_the_embedded_server(tmp_path: Path) 
     assert all(line[0] == ".venv/bin/odf" for line in lines)
     try:
         for line in lines:
-            ran = subprocess.run([*ODF, *line[1:]], env=environment, capture_output=True, text=True, check=False)
+            ran = subprocess.run(
+                [*ODF, *line[1:]], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+            )
             assert ran.returncode == 0, f"{line}: {ran.stderr}"
     finally:
         subprocess.run([*ODF, "db", "stop"], env=environment, check=True, capture_output=True)
