@@ -113,6 +113,21 @@ def test_a_heat_map_shows_missing_partitions_and_labels_its_months(flow: Flow) -
     assert "nobody has asked for load/2024-04-09" in page
 
 
+def test_the_report_names_late_chunks_and_data_that_is_not_fresh(flow: Flow) -> None:
+    day_before_yesterday = str((datetime.now(UTC) - timedelta(days=2)).date())
+    days = TimePartitions(kind="daily", first=day_before_yesterday)
+    flow.register(
+        "load: -> raw",
+        "watch: -> feed",
+        raw=replace(flow.dataset("raw"), partitions=days, expected_by="00:01"),
+        feed=replace(flow.dataset("feed"), fresh_within=timedelta(hours=2)),
+    )
+    now = text(Odf(url=flow.url).text("report", "-o", "-").split('id="datasets"')[0])
+    assert "! 2 DataSets late" in now
+    assert "feed no data yet, expected within 2 h" in now
+    assert re.search(r"raw \d [0-9-]+ is missing", now)
+
+
 def test_the_stories_of_failed_waiting_and_running_chunks_are_in_the_page(run: Odf) -> None:
     page = run.text("report", "-o", "-")
     stories = {text(story): text(told) for story, told in STORY.findall(page)}

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from opendataflow_dagster.cli.heatmap import SEVERITY
 from opendataflow_dagster.cli.page.axis import ticks
 from opendataflow_dagster.cli.page.parts import LETTERS
+from opendataflow_dagster.insight.heat_map import WORST_FIRST
 
 _STYLE = (Path(__file__).parents[2] / "opendataflow_dagster" / "cli" / "page" / "page.css").read_text()
 _LIGHT, _DARK = (
@@ -80,3 +82,7 @@ def test_an_axis_of_other_names_is_labelled_at_its_quarters() -> None:
     assert labels([f"part-{number}" for number in range(100)]) == ["part-25", "part-50", "part-75"]
     assert labels(["EU"]) == labels(["EU", "US"]) == []
     assert "&lt;b&gt;" in ticks(["<b>"] * 9)
+
+
+def test_the_page_and_the_terminal_agree_on_what_is_worse() -> None:
+    assert [status for status in WORST_FIRST if status in SEVERITY] == list(SEVERITY)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from opendataflow_dagster.insight.report import FailureReport
     from opendataflow_dagster.insight.status import DatasetStatus
 
+_NOTHING = "Nothing: no chunk failed, is late, waits or is on hold."
 _CAUSES = 50
 _FAILURES = 500
 #: Planned or to be made again, and not running.
@@ -28,9 +29,7 @@ def attention(
 ) -> Html:
     parts = [_failures(failures, stories), _late(deadlines), _waiting(datasets, stories), _held(datasets)]
     found = [part for part in parts if part]
-    return section(
-        "now", "What is wrong now", *(found or ["<p>Nothing: no chunk failed, is late, waits or is on hold.</p>"])
-    )
+    return section("now", "What is wrong now", *(found or [f"<p>{_NOTHING}</p>"]))
 
 
 def _failures(failures: FailureReport, stories: Stories) -> Html:
@@ -78,7 +77,7 @@ def _late(deadlines: Deadlines) -> Html:
     if not rows:
         return ""
     title = f"{counted(len({late.datasetid for late in find_late(deadlines)}), 'DataSet')} late"
-    return f'<h3 id="late">{badge("FAILED")}{title}</h3>' + table(
+    return f'<h3 id="late">{badge("late")}{title}</h3>' + table(
         ["DataSet", "late", "what", "since"], rows, right=["late"]
     )
 

@@ -89,10 +89,13 @@ def _header(figures: PageFigures, every: float | None) -> Html:
     expected = sum(dataset.expected for dataset in datasets)
     ready = sum(dataset.counts.get("READY", 0) for dataset in datasets)
     running = sum(dataset.counts.get("RUNNING", 0) for dataset in datasets)
+    deadlines = figures.ledger.glance.deadlines
+    late = {*(chunk.datasetid for chunk in deadlines.late), *(data.datasetid for data in deadlines.not_fresh)}
     missing = sum(dataset.missing for dataset in datasets)
     waiting = sum(dataset.counts.get(status, 0) for dataset in datasets for status in WAITING)
     cards = [
         ("now", mark("FAILED"), f"{len(figures.failures.chunks):,}", f"of {len(figures.failures.causes):,} causes"),
+        ("now", mark("late"), f"{len(late):,}", "of the DataSets"),
         ("now", mark("missing"), f"{missing:,}", "expected, not there"),
         ("now", mark("PENDING"), f"{waiting:,}", "or RESUBMIT: waiting"),
         ("runs", mark("RUNNING"), f"{running:,}", "now"),

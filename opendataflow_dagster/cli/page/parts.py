@@ -20,6 +20,8 @@ Html: TypeAlias = str
 
 #: Worst first.
 LETTERS = {status: {**heatmap.LETTERS, "missing": "m"}[status] for status in WORST_FIRST}
+#: Not a status: chunks of any status can be late.
+_LATE = "late"
 _LONGEST_TEXT = 2_000
 _LONGEST_NAME = 48
 
@@ -81,7 +83,7 @@ def local(at: datetime) -> str:
 
 
 def letter(status: str) -> str:
-    return LETTERS.get(status, "?")
+    return "!" if status == _LATE else LETTERS.get(status, "?")
 
 
 def badge(status: str) -> Html:
@@ -125,4 +127,4 @@ def _identifier(key: ChunkKey) -> str:
 
 
 def _css(status: str) -> str:
-    return status if status in LETTERS else "other"
+    return status if status in LETTERS or status == _LATE else "other"
