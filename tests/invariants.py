@@ -106,6 +106,8 @@ _RUNNABLE: Final = """
     select r.jobid, r.dataid, r.resubmit, r.sort_key, nullif(r.blocked, 'INVALID_PATH'),
            (select string_agg(i::text, ', ' order by i) from jsonb_array_elements(r.inputs) i)
       from dataflow.runnable r"""
+#: Any cause will do that makes the chunk stale in the same way.
+_STALE: Final = "select datasetid, dataid, manifest_id, is_direct from dataflow.stale"
 _TURNS: Final = "select jobid, dataid, is_running, sort_key from dataflow.turn"
 
 
@@ -130,6 +132,18 @@ def assert_invariants(connection: psycopg.Connection[Any]) -> None:
         cursor.execute("select dataflow.settle(null, 1000000, array['', ''])")
         with connection.transaction(force_rollback=True):
             cursor.execute("lock table dataflow.datastatus in share row exclusive mode")
+            stale = set(cursor.execute(_STALE).fetchall())
+            for keep_causes in (True, False):
+                if not keep_causes:
+                    cursor.execute("delete from dataflow.stale")
+                cursor.execute(
+                    "select dataflow.rebuild_stale(j.jobid, '', 1000000) "
+                    "from (select distinct jobid from dataflow.job) j"
+                )
+                new_stale = set(cursor.execute(_STALE).fetchall())
+                assert stale == new_stale, (
+                    f"the stale chunks are {_some(stale - new_stale)}, but a rebuild gives {_some(new_stale - stale)}"
+                )
             kept, turns = (set(cursor.execute(query).fetchall()) for query in (_RUNNABLE, _TURNS))
             for jobid, dataids in cursor.execute(_REBUILD).fetchall():
                 cursor.execute("select dataflow.rebuild_turns(%s)", (jobid,))

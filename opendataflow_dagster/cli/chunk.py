@@ -16,6 +16,7 @@ from .options import json_option
 
 if TYPE_CHECKING:
     from opendataflow_dagster.insight.selection import Chunk
+    from opendataflow_dagster.insight.stale import StaleChunk
     from opendataflow_dagster.insight.story import Attempt, Story
     from opendataflow_dagster.model.manifest import CheckResult, Manifest
     from opendataflow_dagster.model.verdict import Verdict
@@ -78,11 +79,12 @@ def _print_story(story: Story) -> None:
     if not story.chunks:
         output.heading(f"{story.key} was deleted")
     for newer in story.newer_inputs:
-        used = f"version {newer.used}" if newer.used else "an external version"
-        current = f"version {newer.current}" if newer.current else "an external version"
-        output.say(
-            f"  stale: made from {used} of {newer.datasetid}/{newer.dataid}, which is now at {current}; resubmit it"
-        )
+        if story.stale is None or str(story.stale.cause) != f"{newer.datasetid}/{newer.dataid}":
+            used = f"version {newer.used}" if newer.used else "an external version"
+            current = f"version {newer.current}" if newer.current else "an external version"
+            output.say(f"  made from {used} of {newer.datasetid}/{newer.dataid}, which is now at {current}")
+    if story.stale is not None:
+        print_stale(story.stale)
     if story.attempts:
         output.heading("\nAttempts")
         output.table(
@@ -136,6 +138,16 @@ def print_answers(verdict: Verdict) -> None:
             for answer in verdict.answers
         ],
     )
+
+
+def print_stale(chunk: StaleChunk) -> None:
+    """Since when, by whom, why, and what follows from it."""
+    from opendataflow_dagster.insight.stale import cause_of
+
+    below = f"; {output.counted(chunk.below, 'stale chunk')} further down" if chunk.below else ""
+    by = f", by {chunk.by}" if chunk.by else ""
+    command = f"odf refresh {chunk.key.datasetid}"
+    output.say(f"  stale since {output.moment(chunk.since)}{by}: {cause_of(chunk)}{below}; run: {command}")
 
 
 def _print_head(story: Story, chunk: Chunk) -> None:

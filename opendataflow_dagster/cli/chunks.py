@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @chunks_argument
 @click.option("--status", "statuses", multiple=True, metavar="STATUS", help="Only chunks with this status; repeatable.")
 @click.option("--other-code", is_flag=True, help="Only READY chunks made by code other than the current.")
+@click.option("--stale", is_flag=True, help="Only stale chunks: made from what is no longer current.")
 @click.option("--since", type=Moment(), help="Only chunks changed since this time, or an age such as 3h.")
 @click.option("--until", type=Moment(), help="Only chunks changed before this time.")
 @click.option("--list", "as_list", is_flag=True, help="Show a table instead of a heat-map.")
@@ -31,6 +32,7 @@ def chunks(
     datasetid: str,
     chunks: tuple[str, ...],
     statuses: tuple[str, ...],
+    stale: bool,
     other_code: bool,
     since: datetime | None,
     until: datetime | None,
@@ -44,6 +46,7 @@ def chunks(
       odf chunks flights
       odf chunks flights 2024-01-01..2024-01-31
       odf chunks flights --status FAILED --since 3h --list
+      odf chunks flights --stale --list
       odf chunks flights --other-code --list
       odf chunks flights --json
     """
@@ -55,6 +58,7 @@ def chunks(
         statuses=[status.upper() for status in statuses] or None,
         since=since,
         until=until,
+        stale=stale,
         other_code=other_code,
     )
     with open_ledger() as ledger:
@@ -84,7 +88,7 @@ def _print_list(selected: list[Chunk]) -> None:
         [
             [
                 chunk.dataid,
-                output.status(chunk.status),
+                output.status(_state(chunk)),
                 str(chunk.version or ""),
                 *([chunk.code_version or "" if chunk.is_other_code else ""] if has_other_code else []),
                 str(chunk.attempt),
@@ -98,12 +102,17 @@ def _print_list(selected: list[Chunk]) -> None:
 
 
 def _print_heatmap(datasetid: str, selected: list[Chunk]) -> None:
-    counts = Counter(chunk.status or "NULL" for chunk in selected)
+    counts = Counter(_state(chunk) or "NULL" for chunk in selected)
     by_status = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     other_code = sum(chunk.is_other_code for chunk in selected)
     outdated = f"; {other_code:,} made by other code" if other_code else ""
     output.heading(f"{datasetid}: {output.counted(len(selected), 'chunk')}, {by_status}{outdated}")
-    cells = heatmap.cells([(chunk.dataid, chunk.status) for chunk in selected])
+    cells = heatmap.cells([(chunk.dataid, _state(chunk)) for chunk in selected])
     if cells[0].count > 1:
         output.say(f"(each cell stands for {cells[0].count} chunks and shows the worst status)")
     heatmap.show(cells)
+
+
+def _state(chunk: Chunk) -> str | None:
+    """A READY chunk that is stale is shown as such."""
+    return heatmap.STALE if chunk.is_stale else chunk.status

@@ -119,6 +119,7 @@ _definition_options = combined(
     click.option("--schema-hash", help="Schema that every version must have."),
     click.option("--foreign-ready", type=click.Choice(["trusted", "refused"]), help="Trust READY without a manifest?"),
     click.option("--skipped-input", type=click.Choice(["waits", "passes"]), help="Do consumers wait for SKIPPED?"),
+    click.option("--on-new-input", type=click.Choice(["rebuild", "mark"]), help="Rebuild stale chunks by itself?"),
     click.option("--repeats/--no-repeats", default=None, help="May two chunks have the same content?"),
     click.option("--timezone", help="For example Europe/Berlin."),
     click.option("--expected-by", metavar="HH:MM", help="Expected READY at this time after its partition ends."),

@@ -60,6 +60,8 @@ def digest(
         late = find_deadlines(ledger).missed(begin, until)
     subject, text = _subject(recent, late), "\n".join(filter(None, [_text(recent), *deadlines.lines(late)]))
     has_news = bool(recent.chunks or text)
+    # What is stale stays so until somebody decides: no news of its own.
+    text = "\n".join(filter(None, [text, _stale(recent)]))
     posted = webhook and has_news and not dry_run
     if posted:
         _post(_for_chat(f"{subject}\n{text}"))
@@ -70,6 +72,7 @@ def digest(
                 "causes": recent.causes,
                 "late": late.late,
                 "not_fresh": late.not_fresh,
+                "stale": sum(count.stale for count in recent.stale),
                 "subject": subject,
                 "text": text,
                 "posted": posted,
@@ -79,7 +82,7 @@ def digest(
         output.say(f"Posted: {subject}")
     elif not has_news:
         if address is None:
-            output.say(subject)
+            output.say(f"{subject}\n{text}" if text else subject)
     elif address is not None:
         output.write(_mail(address, subject, text))
     else:
@@ -112,6 +115,13 @@ def _text(recent: FailureReport) -> str:
         first = min(chunk.modified for chunk in recent.chunks).astimezone()
         lines.append(f'After fixing the cause, run: odf resubmit --failed-since "{first:%Y-%m-%d %H:%M}"')
     return "\n".join(lines)
+
+
+def _stale(recent: FailureReport) -> str:
+    if not (stale := sum(count.stale for count in recent.stale)):
+        return ""
+    names = output.listing([count.datasetid for count in recent.stale], 3)
+    return output.printable(f"{output.counted(stale, 'stale chunk')} in {names}: odf stale")
 
 
 def _mail(address: str, subject: str, text: str) -> str:

@@ -12,9 +12,10 @@ from .options import Change, change_options
 @click.option("--rebuild", is_flag=True, help="Also compare every chunk with the derived tables.")
 @change_options
 def heal(change: Change, rebuild: bool) -> None:
-    """Resubmit chunks whose lease expired, apply retry and cascade policies, re-evaluate blocked chunks.
+    """Resubmit chunks whose lease expired, apply retry policies, rebuild stale chunks, re-evaluate blocked ones.
 
-    The sensors do this continuously. It is safe to run at any time.
+    Stale chunks are rebuilt if their DataSet declares on_new_input="rebuild" and has no more than 31 of them. The
+    sensors do all this continuously. It is safe to run at any time.
 
     \b
     Example:

@@ -11,9 +11,11 @@ import click
 
 from .output import STYLES, draw, is_terminal, printable
 
+#: READY, but made from what is no longer current. In lower case, because it is no status.
+STALE = "stale"
 #: Worst first: a cell of several chunks shows the worst of them. An unknown status is worse than all of these.
-SEVERITY = ("FAILED", "HOLD", "RUNNING", "RESUBMIT", "PENDING", "SKIPPED", "READY")
-LETTERS = dict(zip(SEVERITY, "XH>r-s.", strict=True))
+SEVERITY = ("FAILED", "HOLD", STALE, "RUNNING", "RESUBMIT", "PENDING", "SKIPPED", "READY")
+LETTERS = dict(zip(SEVERITY, "XH~>r-s.", strict=True))
 MOST_CELLS = 10_000
 
 

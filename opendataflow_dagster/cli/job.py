@@ -128,7 +128,8 @@ _definition_options = combined(
     click.option("--retry-on", metavar="REGEX", help="Which failures are retried automatically. Empty: none."),
     click.option("--retry-delay", type=Duration(), help="How long to wait before a retry."),
     click.option("--ordered/--not-ordered", default=None, help="Run chunks strictly one after the other."),
-    click.option("--cascade/--no-cascade", default=None, help="Run again when an input has a new version."),
+    # The older way to say: odf dataset set OUTPUT --on-new-input rebuild
+    click.option("--cascade/--no-cascade", default=None, hidden=True),
     click.option("--catch-up/--no-catch-up", default=None, help="Run missed days of `today`."),
 )
 

@@ -18,6 +18,7 @@ SECTIONS = {
         "status": (f"{_CLI}.status:status", "Show all DataSets: counts, waiting and running chunks, ETA"),
         "watch": (f"{_CLI}.watch:watch", "Follow the status or the changes live"),
         "why": (f"{_CLI}.why:why", "Explain why something does not run, or what failed"),
+        "stale": (f"{_CLI}.stale:stale", "List what was made from old versions of its inputs"),
         "chunks": (f"{_CLI}.chunks:chunks", "Show the chunks of a DataSet as a heat-map or a list"),
         "chunk": (f"{_CLI}.chunk:chunk", "Show one chunk in full"),
         "diff": (f"{_CLI}.diff:diff", "Compare two versions of a chunk: rows, columns, checks, inputs"),
@@ -27,6 +28,7 @@ SECTIONS = {
     "Operate": {
         "plan": (f"{_CLI}.plan:plan", "Show what would run, and why the rest would not"),
         "resubmit": (f"{_CLI}.resubmit:resubmit", "Run chunks again"),
+        "refresh": (f"{_CLI}.stale:refresh", "Make stale chunks again, producers first"),
         "hold": (f"{_CLI}.hold:hold", "Block chunks from running and being read"),
         "unhold": (f"{_CLI}.hold:unhold", "Release chunks from hold"),
         "skip": (f"{_CLI}.hold:skip", "Mark chunks as deliberately not produced"),

@@ -86,6 +86,7 @@ def _families(ledger: Ledger) -> Iterator[Any]:
     )
     missing = Gauge("odf_missing_chunks", "Expected chunks that do not exist.", labels=["dataset"])
     other_code = Gauge("odf_other_code_chunks", "READY chunks made by other code than the current.", labels=["dataset"])
+    stale = Gauge("odf_stale_chunks", "READY chunks made from what is no longer current.", labels=["dataset"])
     pace = Gauge("odf_versions_per_minute", "Recent rate of published versions.", labels=["dataset"])
     runnable = Gauge("odf_runnable_chunks", "Chunks that can run now.", labels=["job"])
     blocked = Gauge("odf_blocked_chunks", "Chunks whose inputs are READY but that are blocked.", labels=["job"])
@@ -99,6 +100,7 @@ def _families(ledger: Ledger) -> Iterator[Any]:
         expected.add_metric([dataset.datasetid], dataset.expected)
         missing.add_metric([dataset.datasetid], dataset.missing)
         other_code.add_metric([dataset.datasetid], dataset.other_code)
+        stale.add_metric([dataset.datasetid], dataset.stale)
         if dataset.oldest_waiting is not None:
             waiting.add_metric([dataset.datasetid], dataset.oldest_waiting.timestamp())
         if dataset.pace is not None:
@@ -129,7 +131,7 @@ def _families(ledger: Ledger) -> Iterator[Any]:
         paused.add_metric([control.jobid], int(control.paused is not None))
         if control.concurrency is not None:
             limit.add_metric([control.jobid], control.concurrency)
-    yield from (up, chunks, expected, missing, other_code, waiting, pace, runnable, blocked)
+    yield from (up, chunks, expected, missing, stale, other_code, waiting, pace, runnable, blocked)
     yield from (late, age, fresh_within)
     yield from (usual, newest, slow, paused, limit)
 

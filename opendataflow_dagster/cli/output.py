@@ -38,6 +38,7 @@ STYLES = {
     "FAILED": "red",
     "HOLD": "magenta",
     "SKIPPED": "cyan",
+    "stale": "bright_yellow",
 }
 
 #: Columns that give way on a narrow terminal, between words: times, and lists of names.

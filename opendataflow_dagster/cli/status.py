@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opendataflow_dagster.insight.status import DatasetStatus, JobControl, RunningChunk
 
 _STATUSES = ("READY", "RUNNING", "PENDING", "RESUBMIT", "FAILED", "HOLD", "SKIPPED")
+_STALE = "stale"
 
 
 @click.command()
@@ -77,6 +78,8 @@ def show(
         output.say("No DataSets to show. Register some with: odf dataset add, or odf apply.")
         return
     used = [name for name in _STATUSES if any(dataset.counts.get(name) for dataset in datasets)]
+    if any(dataset.stale for dataset in datasets):
+        used.insert(used.index("READY") + 1, _STALE)
     has_other = any(set(dataset.counts) - set(_STATUSES) for dataset in datasets)
     has_missing = any(dataset.missing for dataset in datasets)
     has_other_code = any(dataset.other_code for dataset in datasets)
@@ -99,6 +102,7 @@ def show(
         ],
         right=numbers,
     )
+    _say_stale(datasets)
     if has_other_code:
         output.say(
             "Other code: READY chunks made by other code than the current. Which: odf chunks DATASET --other-code"
@@ -141,10 +145,26 @@ def show(
         )
 
 
+def _say_stale(datasets: Sequence[DatasetStatus]) -> None:
+    if not (total := sum(dataset.stale for dataset in datasets)):
+        return
+    are = "is" if total == 1 else "are"
+    output.say(
+        f"{output.counted(total, 'READY chunk')} {are} stale: an input has a newer version. "
+        f"Why: odf stale. Make them again: odf refresh"
+    )
+    for dataset in datasets:
+        if dataset.stale_is_left:
+            output.say(
+                f"{dataset.datasetid}: {dataset.stale:,} are too many to be rebuilt unasked; "
+                f"run: odf refresh {dataset.datasetid}"
+            )
+
+
 def _counts(dataset: DatasetStatus, used: Sequence[str], has_other: bool) -> list[output.Cell]:
-    cells: list[output.Cell] = [
-        (f"{dataset.counts[name]:,}", output.STYLES[name]) if dataset.counts.get(name) else "" for name in used
-    ]
+    numbers = {**dataset.counts, _STALE: dataset.stale}
+    styles = {**output.STYLES, _STALE: "bold yellow"}
+    cells: list[output.Cell] = [(f"{numbers[name]:,}", styles[name]) if numbers.get(name) else "" for name in used]
     if has_other:
         other = sum(count for name, count in dataset.counts.items() if name not in _STATUSES)
         cells.append((f"{other:,}", "bold red") if other else "")

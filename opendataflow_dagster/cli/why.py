@@ -155,12 +155,19 @@ def _print_job(explained: WhyJob, blocked: bool) -> None:
         _print_causes(explained.failures)
     if not blocked:
         output.say("Nothing blocks it.")
+    for count in explained.stale:
+        are = "is" if count.stale == 1 else "are"
+        output.say(
+            f"{output.counted(count.stale, 'chunk')} of {count.datasetid} {are} stale, since "
+            f"{output.moment(count.since)}; why: odf stale {count.datasetid}; "
+            f"make again: odf refresh {count.datasetid}"
+        )
 
 
 def _explain_chunk(jobid: str, dataid: str, stored: bool, json_wanted: bool) -> None:
     from opendataflow_dagster.insight.why import why_chunk as insight
 
-    from .chunk import print_answers
+    from .chunk import print_answers, print_stale
 
     with open_ledger() as ledger:
         explained = insight(ledger, jobid, dataid, stored=stored)
@@ -179,6 +186,8 @@ def _explain_chunk(jobid: str, dataid: str, stored: bool, json_wanted: bool) -> 
             reason = f": {chunk.reason}" if chunk.reason else ""
             since = output.moment(chunk.modified)
             output.say(f"{chunk.datasetid}/{chunk.dataid} is {chunk.status or 'NULL'} since {since}{reason}")
+        for stale in explained.stale:
+            print_stale(stale)
     exit_with_answer(verdict.go)
 
 

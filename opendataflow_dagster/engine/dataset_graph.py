@@ -128,6 +128,7 @@ def _node(
         schema_hash=_schema_hash(declaration),
         foreign_ready=declaration.foreign_ready,
         skipped_input=declaration.skipped_input,
+        on_new_input=declaration.on_new_input,
         repeats=declaration.repeats,
         timezone=declaration.timezone,
         owner=declaration.owner,

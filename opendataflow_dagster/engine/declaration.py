@@ -59,6 +59,7 @@ class Declaration:
     timezone: str = "UTC"
     foreign_ready: Literal["trusted", "refused"] | None = None
     skipped_input: Literal["waits", "passes"] = "waits"
+    on_new_input: Literal["rebuild", "mark"] = "mark"
     repeats: bool = False
     table: bool = False
     code_version: str | None = None

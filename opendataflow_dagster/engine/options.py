@@ -30,7 +30,7 @@ class Options(TypedDict, total=False):
     partitions: Partitions | None
     checks: Sequence[Check]
     schema: StructType | None
-    #: Lease, retries, order, cascade.
+    #: Lease, retries, order.
     policy: Policy
     #: The initial concurrency limit; `odf throttle` changes it at run time.
     concurrency: int | None
@@ -49,6 +49,8 @@ class Options(TypedDict, total=False):
     timezone: str
     #: Does a SKIPPED chunk let its consumers run without it?
     skipped_input: Literal["waits", "passes"]
+    #: When an input has a new version: run again, or be marked as stale until a person decides?
+    on_new_input: Literal["rebuild", "mark"]
     #: May two chunks have the same content?
     repeats: bool
     #: The version of the code, instead of a fingerprint; raise it when code that the function calls changes.
@@ -106,6 +108,7 @@ _VALID: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "description": (_is(str, NoneType), "a text"),
     "timezone": (_is(str), "the name of a time zone, such as UTC"),
     "skipped_input": (lambda value: value in ("waits", "passes"), "'waits' or 'passes'"),
+    "on_new_input": (lambda value: value in ("rebuild", "mark"), "'rebuild' or 'mark'"),
     "repeats": (_is(bool), "True or False"),
     "code_version": (_is(str, NoneType), "a text, such as '2'"),
     "expected_by": (_is(str, NoneType), "a time, such as '06:00'"),

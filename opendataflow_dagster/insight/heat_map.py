@@ -12,7 +12,7 @@ from ..ledger.overview import CellCount as CellCount
 from ..model.ids import DataId, DatasetId
 
 #: What no status says, in lower case. An unknown status is worse than all of these.
-WORST_FIRST = ("FAILED", "HOLD", "RUNNING", "RESUBMIT", "PENDING", "missing", "SKIPPED", "READY")
+WORST_FIRST = ("FAILED", "HOLD", "stale", "RUNNING", "RESUBMIT", "PENDING", "missing", "SKIPPED", "READY")
 #: A year of days.
 _MOST_CELLS = 366
 

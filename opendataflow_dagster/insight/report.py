@@ -13,6 +13,7 @@ from ..ledger.database import Ledger
 from ..ledger.overview import ChunkDurations as ChunkDurations
 from ..ledger.overview import Throughput as Throughput
 from ..ledger.retry import gives_way
+from ..ledger.staleness import StaleCount, stale_counts
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey
 from ..model.status import Status
@@ -43,6 +44,8 @@ class FailureReport:
     causes: tuple[Cause, ...]
     #: The five answers now, for the example of each cause.
     answers: tuple[Verdict, ...]
+    #: What is stale now, whenever it became so.
+    stale: tuple[StaleCount, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,11 +83,11 @@ def report_failures(
     chunks = select_failed(ledger, since=since, until=until)
     causes = group_by_cause(chunks)
     answers: list[Verdict] = []
-    if ask:
-        with ledger.transaction() as transaction:
-            for cause in causes:
-                answers += claims.ask(transaction, cause.example_job, [cause.example.dataid])
-    return FailureReport(chunks=tuple(chunks), causes=tuple(causes), answers=tuple(answers))
+    with ledger.transaction() as transaction:
+        for cause in causes if ask else ():
+            answers += claims.ask(transaction, cause.example_job, [cause.example.dataid])
+        stale = stale_counts(transaction)
+    return FailureReport(chunks=tuple(chunks), causes=tuple(causes), answers=tuple(answers), stale=tuple(stale))
 
 
 @gives_way
@@ -165,4 +168,4 @@ def _stories(ledger: Ledger, keys: Iterable[ChunkKey]) -> Iterator[Story]:
 
 
 def _trouble(dataset: DatasetStatus) -> tuple[int, int, int]:
-    return (dataset.counts.get("FAILED", 0), dataset.missing, dataset.blocked)
+    return (dataset.counts.get("FAILED", 0), dataset.missing + dataset.stale, dataset.blocked)

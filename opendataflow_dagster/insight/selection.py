@@ -35,10 +35,12 @@ class Selection:
     until: datetime | None = None
     #: Only READY chunks made by code other than their DataSet's.
     other_code: bool = False
+    #: Only stale chunks.
+    stale: bool = False
 
     @property
     def filters(self) -> bool:
-        return bool(self.statuses or self.since or self.until or self.other_code)
+        return bool(self.statuses or self.since or self.until or self.other_code or self.stale)
 
 
 @gives_way
@@ -158,6 +160,7 @@ def _matching(
         statuses=selection.statuses,
         since=selection.since,
         until=selection.until,
+        stale=selection.stale,
         other_code=selection.other_code,
         count=count,
     )

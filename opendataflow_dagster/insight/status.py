@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 
-from ..ledger import overview, steering, waiting
+from ..ledger import overview, staleness, steering, waiting
 from ..ledger.database import Ledger, Transaction
 from ..ledger.overview import DatasetCounts, RunnableCounts
 from ..ledger.overview import RunningChunk as RunningChunk
 from ..ledger.retry import gives_way
+from ..ledger.staleness import StaleCount
 from ..ledger.steering import JobControl as JobControl
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId
 from ..model.status import Status
 from .deadlines import Deadlines, deadlines_in
 from .obstacle import ChunkObstacle, first_obstacle, no_producer
+from .stale import is_left_to_a_person
 
 _UNFINISHED = (Status.PENDING, Status.RESUBMIT, Status.RUNNING)
 
@@ -25,6 +27,9 @@ class DatasetStatus(DatasetCounts):
     #: Chunks of its producing Job that can run now, and chunks that are refused.
     runnable: int
     blocked: int
+    #: READY chunks that are stale, and whether they are more than heal makes again by itself, where it should.
+    stale: int
+    stale_is_left: bool
     #: Versions per minute; None if nothing was published recently.
     pace: float | None
     #: Time until nothing waits, runs or is missing, at this pace.
@@ -65,9 +70,10 @@ def status(ledger: Ledger, *, running: int = 20) -> StatusOverview:
         paces = overview.paces(transaction)
         counted = _counted(transaction)
         obstacles = _obstacles(transaction, counted)
+        stale = {count.datasetid: count for count in staleness.stale_counts(transaction)}
         return StatusOverview(
             datasets=tuple(
-                _dataset(counts, runnable, paces.get(counts.datasetid), obstacles.get(counts.datasetid))
+                _dataset(counts, runnable, paces.get(counts.datasetid), obstacles.get(counts.datasetid), stale)
                 for counts, _ in counted
             ),
             controls=tuple(steering.controls(transaction)),
@@ -128,13 +134,17 @@ def _dataset(
     runnable: Mapping[JobId, RunnableCounts],
     pace: float | None,
     obstacle: ChunkObstacle | None,
+    stale: Mapping[DatasetId, StaleCount],
 ) -> DatasetStatus:
+    count = stale.get(counts.datasetid)
     of_producer = runnable.get(counts.jobid, RunnableCounts()) if counts.jobid is not None else RunnableCounts()
     unfinished = sum(counts.counts.get(word, 0) for word in _UNFINISHED) + counts.missing
     return DatasetStatus(
         **asdict(counts),
         runnable=of_producer.runnable,
         blocked=of_producer.blocked,
+        stale=count.stale if count else 0,
+        stale_is_left=count is not None and is_left_to_a_person(count),
         pace=pace,
         eta=timedelta(minutes=unfinished / pace) if pace and unfinished else None,
         obstacle=obstacle,

@@ -12,6 +12,7 @@ from ..ledger.database import Ledger
 from ..ledger.definitions import current_codes
 from ..ledger.names import unknown_chunk
 from ..ledger.retry import gives_way
+from ..ledger.staleness import StaleChunk, stale_chunks
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, ClaimId, DataId, JobId, RunId
 from ..model.manifest import Manifest
@@ -46,6 +47,8 @@ class Story:
     current_code: str | None
     #: What makes the current version stale.
     newer_inputs: tuple[NewerInput, ...]
+    #: Why it is stale, since when and by whom; None: it is not, or is being made again.
+    stale: StaleChunk | None
     verdicts: tuple[Verdict, ...]
     #: The chunks of Jobs that read this one.
     consumers: tuple[tuple[JobId, DataId], ...]
@@ -74,6 +77,7 @@ def story(ledger: Ledger, key: ChunkKey) -> Story:
                 if chunk.manifest_id is not None
                 for newer_input in newer_inputs(transaction, chunk.manifest_id)
             ),
+            stale=next(iter(stale_chunks(transaction, [key.datasetid], [key.dataid])), None),
             verdicts=tuple(
                 verdict
                 for jobid in dict.fromkeys(producers)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from ..ledger import chunks, claims, lookup, overview, waiting
+from ..ledger import chunks, claims, lookup, overview, staleness, waiting
 from ..ledger.chunks import Chunk
 from ..ledger.database import Ledger
 from ..ledger.registry import Room as Room
 from ..ledger.retry import gives_way
+from ..ledger.staleness import StaleChunk, StaleCount
 from ..ledger.waiting import Asked, Fault
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, DataId, JobId, data_id, job_id
@@ -34,6 +35,8 @@ class WhyChunk:
     #: When the current refusal began, as far as verdicts were stored.
     since: datetime | None
     outputs: tuple[Chunk, ...]
+    #: Those of the outputs that are stale.
+    stale: tuple[StaleChunk, ...]
     room: Room
     #: Five yes, and yet it does not run: nobody has asked for it, or the ledger has not looked at it.
     obstacle: ChunkObstacle | None
@@ -67,6 +70,8 @@ class WhyJob:
     asked: int
     obstacles: tuple[Obstacle, ...]
     failures: tuple[Cause, ...]
+    #: Its outputs that have stale chunks. They block nothing here.
+    stale: tuple[StaleCount, ...]
 
 
 @gives_way
@@ -86,6 +91,7 @@ def why_chunk(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) 
         history = chunks.verdicts(transaction, job, chunk)
         keys = [ChunkKey(datasetid=output, dataid=chunk) for output in lookup.outputs_of(transaction, job)]
         outputs = chunks.find(transaction, keys)
+        stale = staleness.stale_chunks(transaction, [key.datasetid for key in keys], [chunk])
     if verdict is None:
         if not history:
             raise UnknownName(f"{job}/{chunk} has no stored answers; ask now, without --stored")
@@ -97,6 +103,7 @@ def why_chunk(ledger: Ledger, jobid: str, dataid: str, *, stored: bool = False) 
         verdict=verdict,
         since=min(since, default=None),
         outputs=tuple(outputs),
+        stale=tuple(stale),
         room=room(ledger, job),
         obstacle=obstacle,
     )
@@ -108,6 +115,7 @@ def why_job(ledger: Ledger, jobid: str) -> WhyJob:
     with ledger.transaction() as transaction:
         require_job(transaction, job)
         counts = overview.runnable_count(transaction, job)
+        stale = staleness.stale_counts(transaction, lookup.outputs_of(transaction, job))
         faults = waiting.faults(transaction, job)
         overview.allow_table_scans(transaction)
         missing = waiting.missing_chunks(transaction, job, _EXAMINED)
@@ -134,6 +142,7 @@ def why_job(ledger: Ledger, jobid: str) -> WhyJob:
         asked=len(obstacles),
         obstacles=(*(_of_job(job, fault) for fault in faults), *_grouped(obstacles)),
         failures=tuple(group_by_cause(select_failed(ledger, jobid=job))),
+        stale=tuple(stale),
     )
 
 

@@ -38,6 +38,8 @@ class Chunk:
     code_version: str | None
     #: READY, and made by other code than its DataSet's.
     is_other_code: bool
+    #: READY, but made from a version of an input that is no longer current, or from a stale chunk.
+    is_stale: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

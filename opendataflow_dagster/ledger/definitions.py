@@ -15,6 +15,7 @@ _PLAIN = (
     "schema_hash",
     "foreign_ready",
     "skipped_input",
+    "on_new_input",
     "repeats",
     "timezone",
     "owner",

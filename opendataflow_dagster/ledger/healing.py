@@ -13,7 +13,7 @@ from .database import Row, Transaction
 #: How many rows each heal looks at for lost wake-ups; a ledger of a million rows takes a hundred heals.
 PATROL = 10_000
 
-Act: TypeAlias = Literal["heal_expired", "heal_retries", "heal_cascade"]
+Act: TypeAlias = Literal["heal_expired", "heal_retries", "heal_stale"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -40,20 +40,22 @@ def failures_to_retry(transaction: Transaction, jobids: Sequence[JobId]) -> list
     return _found(transaction.rows("failures_to_retry", jobids=list(jobids)))
 
 
-def cascading_jobs(transaction: Transaction) -> list[JobId]:
-    return [row["jobid"] for row in transaction.rows("cascading_jobs")]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RebuildingDataset:
+    """A DataSet whose chunks are rebuilt when an input has a new version."""
+
+    datasetid: DatasetId
+    jobid: JobId
+    #: Its stale chunks, and those that will be when an input that is RESUBMIT has been made.
+    stale: int
 
 
-def made_chunks(transaction: Transaction, jobid: JobId) -> list[DataId]:
-    return [row["dataid"] for row in transaction.rows("made_chunks", jobids=[jobid])]
+def rebuilding_datasets(transaction: Transaction) -> list[RebuildingDataset]:
+    return [RebuildingDataset(**row) for row in transaction.rows("rebuilding_datasets")]
 
 
-def stale_chunks(
-    transaction: Transaction, jobids: Sequence[JobId], dataids: Sequence[DataId] | None = None
-) -> list[OutRow]:
-    """`dataids`: only among these."""
-    wanted = None if dataids is None else list(dataids)
-    return _found(transaction.rows("stale_chunks", jobids=list(jobids), dataids=wanted))
+def chunks_to_rebuild(transaction: Transaction, datasetids: Sequence[DatasetId]) -> list[OutRow]:
+    return _found(transaction.rows("chunks_to_rebuild", datasetids=list(datasetids)))
 
 
 def change(transaction: Transaction, act: Act, rows: Sequence[OutRow]) -> list[tuple[ChunkKey, Status]]:
@@ -110,6 +112,12 @@ def jobs_with_chunks(transaction: Transaction) -> list[JobId]:
 
 def rebuild_turns(transaction: Transaction, jobid: JobId) -> None:
     transaction.rows("rebuild_turns", jobid=jobid)
+
+
+def rebuild_stale(transaction: Transaction, jobid: JobId, after: str, count: int) -> tuple[str | None, int]:
+    """The next made chunks of a Job: where to go on, and how many marks were wrong."""
+    rebuilt = transaction.one("rebuild_stale", jobid=jobid, after=after, count=count)
+    return rebuilt["last"], rebuilt["corrected"]
 
 
 def rebuild_after(transaction: Transaction, jobid: JobId, after: str, count: int) -> tuple[str | None, int, int]:

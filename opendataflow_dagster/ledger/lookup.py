@@ -82,6 +82,7 @@ def matching_chunks(
     statuses: Sequence[str] | None,
     since: datetime | None,
     until: datetime | None,
+    stale: bool,
     other_code: bool,
     count: int,
 ) -> list[Chunk]:
@@ -96,6 +97,7 @@ def matching_chunks(
         statuses=list(statuses) if statuses else None,
         since=since,
         until=until,
+        stale=stale,
         other_code=other_code,
         count=count,
     )

@@ -83,7 +83,7 @@ begin
         dataflow.renew(text[], text[], text[], bigint[], interval[]),
         dataflow.announce(text, text[], jsonb[]), dataflow.rollback(bigint, text),
         dataflow.evaluate(text[], text[]), dataflow.open_days(), dataflow.remove_left_over(), dataflow.patrol(integer), dataflow.settle(text, integer, text[]),
-        dataflow.evaluate_again(text, text[]), dataflow.rebuild_turns(text),
+        dataflow.evaluate_again(text, text[]), dataflow.rebuild_turns(text), dataflow.rebuild_stale(text, text, integer),
         dataflow.begin_run(text, text, text), dataflow.record_heartbeat(bigint), dataflow.end_run(bigint, text),
         dataflow.end_forgotten_runs(), dataflow.delete_empty_run(bigint),
         dataflow.drop_versions(text, integer, interval, interval, text), dataflow.versions_dropped(bigint[]),

@@ -29,6 +29,8 @@ class Dataset:
     foreign_ready: Literal["trusted", "refused"] | None = None
     #: Whether consumers of a SKIPPED chunk wait, or run without it.
     skipped_input: Literal["waits", "passes"] = "waits"
+    #: What happens to a chunk when one of its inputs has a new version: it runs again, or is only marked as stale.
+    on_new_input: Literal["rebuild", "mark"] = "mark"
     #: Whether two chunks may have the same content.
     repeats: bool = False
     timezone: str = "UTC"
@@ -54,7 +56,11 @@ class Dataset:
                 f"DataSet {self.datasetid}: {brief(self.timezone)} is not a time zone; "
                 f"{did_you_mean(str(self.timezone), available_timezones(), 'use one such as UTC or Europe/Berlin')}"
             ) from None
-        for name, words in (("foreign_ready", (None, "trusted", "refused")), ("skipped_input", ("waits", "passes"))):
+        for name, words in (
+            ("foreign_ready", (None, "trusted", "refused")),
+            ("skipped_input", ("waits", "passes")),
+            ("on_new_input", ("rebuild", "mark")),
+        ):
             if getattr(self, name) not in words:
                 choices = " or ".join(filter(None, words))
                 raise InvalidDefinition(

@@ -97,7 +97,7 @@ class Policy:
     retry_on: str | None = None
     #: Strictly one chunk after another; a failed one blocks the later ones.
     ordered: bool = False
-    #: Resubmit a chunk automatically when a new version of an input is published.
+    #: The older way to say `on_new_input="rebuild"`, for all outputs.
     cascade: bool = False
     #: Run missed days of the DataSet `today` later; otherwise only resubmitted ones run.
     catch_up: bool = False

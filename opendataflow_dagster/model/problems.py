@@ -66,7 +66,7 @@ SENTENCES: Final = {
     "OLD_MANIFEST": "{chunk} points to version {version}, which has been superseded; resubmit it",
     "OTHER_SCHEMA": "{chunk} has schema {schema_hash}, declared is {declared}; resubmit it, or declare the new schema",
     "REPEATED": "{chunk} has the same content as {datasetid}/{other}; resubmit the wrong one, or allow repeats",
-    "OUT_OF_DATE": "{chunk} is out of date: it was made from {used} of {input}, but {current} is current; resubmit it",
+    "STALE": "{chunk} is stale: it was made from {used} of {input}, but {current} is current; resubmit it",
     "NO_OUTPUT": "job {jobid} has no OUT DataSet; register one",
     # PLACED
     "NOTHING_THERE": "nothing is published for {chunk}; wait for its producer",

@@ -33,7 +33,7 @@ _STRING_OR_NULL: Final = (str, type(None))
 _OBJECT_OR_NULL: Final = (dict, type(None))
 _DATASET: Final[dict[str, tuple[type, ...]]] = {
     **{field.name: _STRING_OR_NULL for field in dataclasses.fields(Dataset)},
-    **dict.fromkeys(("datasetid", "skipped_input", "timezone"), (str,)),
+    **dict.fromkeys(("datasetid", "skipped_input", "on_new_input", "timezone"), (str,)),
     "repeats": (bool,),
     "fresh_within": (float, int, type(None)),
     "partitions": _OBJECT_OR_NULL,

@@ -22,6 +22,8 @@ from ..model.status import Status
 
 # Chunks that are changed in one transaction.
 _AT_ONCE: Final = 100
+#: More chunks of a DataSet than this are not rebuilt unasked: a month of days. A person decides about a year.
+REBUILT_UNASKED: Final = 31
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -34,8 +36,10 @@ class Healed:
     gave_up: tuple[ChunkKey, ...] = ()
     #: Failures that the Job's policy retries.
     retried: tuple[ChunkKey, ...] = ()
-    #: READY chunks with a newer input version, of Jobs that cascade.
-    cascaded: tuple[ChunkKey, ...] = ()
+    #: Stale chunks of DataSets with `on_new_input="rebuild"`.
+    rebuilt: tuple[ChunkKey, ...] = ()
+    #: DataSets of which too many chunks are stale to be rebuilt unasked, with the next step.
+    left_stale: tuple[str, ...] = ()
     #: Blocked chunks that were evaluated again.
     asked_again: int = 0
     #: IN rows of claims that are gone, and of foreign clients whose chunk is to run again.
@@ -44,6 +48,8 @@ class Healed:
     #: triggers were disabled, or it is a bug; report it.
     added: int = 0
     removed: int = 0
+    #: Stale marks that the rebuild put or removed. More than zero means the same.
+    corrected_marks: int = 0
     closed_runs: int = 0
     #: What could not be healed, and why. All the rest was.
     problems: tuple[str, ...] = ()
@@ -56,7 +62,8 @@ class Healed:
             "failed": len(self.gave_up),
             "resubmitted": len(self.resubmitted),
             "retried": len(self.retried),
-            "cascaded": len(self.cascaded),
+            "stale rebuilt": len(self.rebuilt),
+            "stale marks corrected": self.corrected_marks,
             "runs closed": self.closed_runs,
             "stray rows": self.strays,
             "made runnable": self.added,
@@ -67,8 +74,9 @@ class Healed:
     def __str__(self) -> str:
         return (
             f"expired leases: {len(self.resubmitted)} resubmitted, {len(self.gave_up)} failed; "
-            f"retried: {len(self.retried)}; cascaded: {len(self.cascaded)}; re-evaluated: {self.asked_again}; "
-            f"stray rows removed: {self.strays}; runnable set: {self.added} added, {self.removed} removed; "
+            f"retried: {len(self.retried)}; {', '.join((f'stale: {len(self.rebuilt)} rebuilt', *self.left_stale))}; "
+            f"re-evaluated: {self.asked_again}; stray rows removed: {self.strays}; "
+            f"runnable set: {self.added} added, {self.removed} removed; stale marks: {self.corrected_marks} corrected; "
             f"runs closed: {self.closed_runs}; problems: {'; '.join(self.problems) or 'none'}"
         )
 
@@ -82,14 +90,19 @@ def heal(ledger: Ledger, *, rebuild: bool = False, asked_by: str = "") -> Healed
     settle(ledger)
     expired = work.change("heal_expired", work.read(healing.expired_claims), actor="heal")
     retried = work.change("heal_retries", work.failures_to_retry(), actor="heal: retry policy")
-    cascaded = work.change("heal_cascade", work.stale_chunks(), actor="heal: cascade policy")
+    rebuilding = work.read(healing.rebuilding_datasets)
+    few = [dataset.datasetid for dataset in rebuilding if dataset.stale <= REBUILT_UNASKED]
+    stale = work.read(lambda read: healing.chunks_to_rebuild(read, few)) if few else []
+    rebuilt = work.change("heal_stale", stale, actor="heal: on_new_input=rebuild")
     work.do("`today` cannot be opened", open_days)
     strays = work.do("stray rows cannot be removed", healing.remove_left_over) or 0
     asked_again = work.do("refused chunks cannot be evaluated", healing.ask_again) or 0
     closed_runs = work.do("runs cannot be closed", healing.close_runs) or 0
     added = work.do("lost wake-ups cannot be looked for", healing.patrol) or 0
-    removed = 0
+    removed = corrected_marks = 0
     if rebuild:
+        # The answers depend on what is stale.
+        corrected_marks = work.rebuild_stale()
         strays += work.do("stray rows cannot be removed", healing.remove_strays) or 0
         missing, removed = work.rebuild()
         added += missing
@@ -97,11 +110,18 @@ def heal(ledger: Ledger, *, rebuild: bool = False, asked_by: str = "") -> Healed
         resubmitted=tuple(sorted(key for key, status in expired if status is Status.RESUBMIT)),
         gave_up=tuple(sorted(key for key, status in expired if status is Status.FAILED)),
         retried=tuple(sorted({key for key, _ in retried})),
-        cascaded=tuple(sorted({key for key, _ in cascaded})),
+        rebuilt=tuple(sorted({key for key, _ in rebuilt})),
+        left_stale=tuple(
+            f"{dataset.stale} left in {dataset.datasetid} (more than {REBUILT_UNASKED}; "
+            f"odf refresh {dataset.datasetid} --dry-run)"
+            for dataset in rebuilding
+            if dataset.stale > REBUILT_UNASKED
+        ),
         asked_again=asked_again,
         strays=strays,
         added=added,
         removed=removed,
+        corrected_marks=corrected_marks,
         closed_runs=closed_runs,
         problems=(*work.problems, *work.read(healing.broken_chunks)),
     )
@@ -140,33 +160,36 @@ class _Heal:
         jobids = self.read(healing.retrying_jobs)
         return self._each(jobids, lambda some: self.read(lambda read: healing.failures_to_retry(read, some)))
 
-    def stale_chunks(self) -> list[OutRow]:
-        def look_at_each_chunk(jobid: JobId) -> list[OutRow]:
-            dataids = self.read(lambda read: healing.made_chunks(read, jobid))
-            return self._each(
-                [(jobid, dataid) for dataid in dataids],
-                lambda some: self.read(lambda read: healing.stale_chunks(read, [jobid], [chunk for _, chunk in some])),
-            )
-
-        jobids = self.read(healing.cascading_jobs)
-        return self._each(
-            jobids,
-            lambda some: self.read(lambda read: healing.stale_chunks(read, some)),
-            lambda jobid, _: look_at_each_chunk(jobid),
-        )
+    def rebuild_stale(self) -> int:
+        return sum(self._of_each_job(self._rebuild_stale_of))
 
     def rebuild(self) -> tuple[int, int]:
-        added = removed = 0
+        rebuilt = self._of_each_job(self._rebuild_job)
+        return sum(added for added, _ in rebuilt), sum(removed for _, removed in rebuilt)
+
+    def _of_each_job(self, rebuild: Callable[[JobId], Found]) -> list[Found]:
+        rebuilt = []
         for jobid in self.read(healing.jobs_with_chunks):
             try:
-                more, less = self._rebuild_job(jobid)
+                rebuilt.append(rebuild(jobid))
             except OpenDataFlowError as error:
                 if error.retryable and not isinstance(error, LedgerConflict):
                     raise
                 self.problems.append(f"job {jobid} is not rebuilt: {error}")
-            else:
-                added, removed = added + more, removed + less
-        return added, removed
+        return rebuilt
+
+    def _rebuild_stale_of(self, jobid: JobId) -> int:
+        def step() -> tuple[str | None, int]:
+            with self.ledger.transaction(actor=f"heal{self.person}") as transaction:
+                return healing.rebuild_stale(transaction, jobid, after, PORTION)
+
+        after, corrected = "", 0
+        while True:
+            last, more = retry_conflicts(step, PATIENCE_SECONDS)
+            corrected += more
+            if last is None:
+                return corrected
+            after = last
 
     def _rebuild_job(self, jobid: JobId) -> tuple[int, int]:
         def step() -> tuple[str | None, int, int]:

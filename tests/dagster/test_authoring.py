@@ -205,6 +205,7 @@ MISTAKES: dict[str, tuple[Callable[[], list[Declaration]], str]] = {
             ("job", 5, "a name"),
             ("timezone", None, "the name of a time zone"),
             ("skipped_input", "foo", "'waits' or 'passes'"),
+            ("on_new_input", True, "'rebuild' or 'mark'"),
         )
     },
     "an input that is no DataSet": (

@@ -163,7 +163,7 @@ def test_chunk_show_json_has_answers_attempts_versions_and_inputs(month: Flow, r
     assert flights["consumers"] == [["average", "2024-01-01"]]
     assert [attempt["outcome"] for attempt in flights["attempts"]] == ["READY", "READY"]
     printed = run.text("chunk", "show", "delays", "2024-01-01")
-    assert "stale: made from version 1 of flights/2024-01-01, which is now at version 2; resubmit it" in printed
+    assert "made from version 1 of flights/2024-01-01, which is now at version 2; run: odf refresh delays" in printed
 
 
 def test_chunk_show_of_an_unknown_chunk_is_an_error(run: Odf) -> None:

@@ -386,7 +386,7 @@ def test_registering_the_defaults_over_what_sql_registered_changes_nothing(
         assert register(ledger, [Dataset(datasetid=DatasetId("plain_raw"))], [plain]) == 0
 
 
-@pytest.mark.parametrize("column", ["foreign_ready", "skipped_input"])
+@pytest.mark.parametrize("column", ["foreign_ready", "skipped_input", "on_new_input"])
 def test_both_have_the_same_choices_for_a_dataset(psql: psycopg.Connection, column: str) -> None:
     text = value_of(
         psql, "select pg_get_constraintdef(oid) from pg_constraint where conname = %s", f"dataset_{column}_check"

@@ -18,16 +18,17 @@ READING = """
     answers ask chunks_after claimed_inputs code_of consumers_of content_lock deadlines first_problems folder
     folders_above has_dataid holders_of is_bound is_day is_its_day is_news is_readable is_scheme
     is_shared lease_of max_attempts_of must_wait natural_key
-    newer_inputs other_inputs_of overlapping_roots past past_partitions problems_of problems_of_chunk question_placed
+    made_from other_inputs_of overlapping_roots past past_partitions problems_of problems_of_chunk question_placed
     question_ready
     question_right question_safe question_valid refuse_isolation room spellings status_after_crash sweep_lock
-    unlisted_input versions_near versions_read versions_to_drop whose_turn with_manifests
+    stale_inputs unlisted_input were_made_stale were_used
+    versions_near versions_read versions_to_drop whose_turn with_manifests
     has_left_over server_timezone
 """
 #: What an operator does beyond typing a status. With the rights of the owner, and arguments of plain types.
 OPERATING = """
     announce begin_run claim delete_empty_run drop_versions end_forgotten_runs end_run evaluate evaluate_again force
-    open_days patrol plan publish rebuild_turns record record_heartbeat renew request
+    open_days patrol plan publish rebuild_stale rebuild_turns record record_heartbeat renew request
     register_script remove_left_over rollback script_items settle versions_dropped
 """
 #: Who is in the way. With the rights of the owner, who may see what the sessions of his own logins do.
@@ -40,7 +41,8 @@ INTERNAL = """
     adopt_rows after_control_change after_dataset_change after_delete after_insert after_job_change after_listing
     after_policy_change after_update align_outputs await_evaluations dependents_of evaluate_around_reader
     evaluate_differing follow guard_row keep_modified keep_turns
-    lock_planned_inputs lock_readers lock_registry lock_turns pass_turns record_definition refuse refuse_change
+    ask_consumers lock_planned_inputs lock_registry lock_turns lock_versions look_again mark_stale
+    pass_turns record_definition refuse refuse_change
     refuse_stale refuse_swept refuse_truncate release_in_rows unsettle
     open_former_days register_today
 """
@@ -77,10 +79,10 @@ ADMINS_WRITE = {
 TABLES = {
     *("chunk_event", "chunk_input", "data_manifest", "dataset", "datastatus", "job", "job_control", "job_event"),
     *("job_policy", "job_run", "migration", "registry_event", "reported", "runnable", "status_transition", "verdict"),
-    *("patrol", "turn", "unsettled"),
+    *("patrol", "stale", "turn", "unsettled"),
     "version_sweep",
 }
-TYPES = {"candidate", "change", "fact", "in_row", "runnable_row", "staged", "taken"}
+TYPES = {"candidate", "change", "chunk", "fact", "in_row", "runnable_row", "staged", "taken"}
 
 
 @pytest.fixture(scope="module")

@@ -441,7 +441,7 @@ def test_an_input_made_from_an_old_version_is_stale_until_resubmitted(flow: Flow
         "report",
         "1",
         Code.WRONG_DATA,
-        "tidy/1 is out of date: it was made from version 1 of raw/1, but version 2 is current",
+        "tidy/1 is stale: it was made from version 1 of raw/1, but version 2 is current",
         "resubmit",
     )
     republish(flow, "tidy/1", "clean")
@@ -463,7 +463,7 @@ def test_an_input_made_from_foreign_data_is_stale_once_that_has_a_version(flow: 
         "report",
         "1",
         Code.WRONG_DATA,
-        "tidy/1 is out of date: it was made from a version without a manifest of raw/1",
+        "tidy/1 is stale: it was made from a version without a manifest of raw/1",
         "version 1 is current",
     )
     republish(flow, "tidy/1", "clean")
@@ -475,9 +475,9 @@ def test_a_stale_chunk_is_rebuilt_automatically_if_its_job_cascades(flow: Flow) 
     flow.plan(load, ["1"])
     flow.produce("load", "1")
     flow.produce("clean", "1")
-    assert heal(flow.ledger).cascaded == ()
+    assert heal(flow.ledger).rebuilt == ()
     republish(flow, "raw/1", "load")
-    assert heal(flow.ledger).cascaded == (key("tidy/1"),)
+    assert heal(flow.ledger).rebuilt == (key("tidy/1"),)
     flow.produce("clean", "1")
     assert_go(flow, "report", "1")
 
@@ -517,9 +517,7 @@ def test_an_input_made_from_data_a_foreign_client_replaced_is_stale(flow: Flow) 
     flow.produce("clean", "1")
     for status in ("RESUBMIT", "RUNNING", "READY"):
         flow.type("update dataflow.datastatus set status = %s where datasetid = 'raw' and locktype = 'OUT'", status)
-    assert_no(
-        flow, "report", "1", Code.WRONG_DATA, "tidy/1 is out of date: it was made from version 1 of raw/1", "resubmit"
-    )
+    assert_no(flow, "report", "1", Code.WRONG_DATA, "tidy/1 is stale: it was made from version 1 of raw/1", "resubmit")
 
 
 def test_an_input_with_two_producers_does_not_make_its_consumers_stale(flow: Flow) -> None:
@@ -570,7 +568,7 @@ def test_a_chunk_made_from_a_row_that_was_deleted_and_recreated_is_stale(flow: F
     else:
         flow.announce("raw/1")
     assert_invariants(flow.psql)
-    assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is out of date: it was made from version 1 of raw/1")
+    assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is stale: it was made from version 1 of raw/1")
 
 
 def test_a_chunk_made_without_its_skipped_input_is_not_stale(flow: Flow) -> None:
@@ -579,7 +577,7 @@ def test_a_chunk_made_without_its_skipped_input_is_not_stale(flow: Flow) -> None
     flow.produce("load", "1")
     skip(flow.ledger, [key("raw/1")], by="ada")
     flow.produce("clean", "1")
-    assert heal(flow.ledger).cascaded == ()
+    assert heal(flow.ledger).rebuilt == ()
     assert_invariants(flow.psql)
     assert_go(flow, "total", "1")
 
@@ -592,7 +590,7 @@ def test_a_chunk_made_without_an_input_is_stale_once_that_is_no_longer_skipped(f
     flow.produce("clean", "1")
     republish(flow, "raw/1", "load")
     assert_invariants(flow.psql)
-    assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is out of date", "raw/1", "version 2 is current")
+    assert_no(flow, "total", "1", Code.WRONG_DATA, "tidy/1 is stale", "raw/1", "version 2 is current")
 
 
 def test_an_unregistered_dataset_is_wrong_data(flow: Flow) -> None:

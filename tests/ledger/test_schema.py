@@ -132,8 +132,8 @@ def released_rows(connection: psycopg.Connection) -> dict[str, Any]:
         "from dataflow.datastatus order by 1, 2, 3",
         "versions": "select to_jsonb(m) - 'code_version' from dataflow.data_manifest m order by manifest_id",
         "history": "select to_jsonb(e) from dataflow.chunk_event e order by event_id",
-        "registry": "select to_jsonb(d) - array['code_version', 'expected_by', 'fresh_within'] from dataflow.dataset d "
-        "union all select to_jsonb(j) from dataflow.job j order by 1",
+        "registry": "select to_jsonb(d) - array['code_version', 'on_new_input', 'expected_by', 'fresh_within'] "
+        "from dataflow.dataset d union all select to_jsonb(j) from dataflow.job j order by 1",
         "runnable": "select r.jobid, r.dataid, r.blocked, i from dataflow.runnable r "
         "cross join jsonb_array_elements(r.inputs) i order by 1, 2, 4",
         "verdicts": "select verdict_id, jobid, dataid, claim_id, code, inputs, forced from dataflow.verdict order by 1",
@@ -155,6 +155,8 @@ def test_a_ledger_of_every_release_is_upgraded_with_its_rows(
         assert verify(empty_url).ok
         assert released_rows(psql) == before
         assert_invariants(psql)
+        stale = psql.execute("select datasetid, dataid from dataflow.stale where is_direct order by 1").fetchall()
+        assert stale == [("notes", "2024-01-01"), ("tidy", "2024-01-01")]
         assert install(empty_url) == ()
         with Ledger(empty_url) as ledger, ledger.transaction() as transaction:
             old = chunks.verdicts(transaction, JobId("report"), DataId("2024-01-01"))
@@ -441,6 +443,7 @@ COLUMN = {
     "runnable": "blocked",
     "status_transition": "old_status",
     "patrol": "dataid",
+    "stale": "by",
     "turn": "sort_key",
     "unsettled": "after",
     "verdict": "problems",

@@ -215,9 +215,7 @@ def test_an_announced_version_makes_consumers_of_the_old_one_stale(flow: Flow) -
     announce(flow.ledger, "raw", ["1"], by="ada", manifests={dataid: NewManifest(location="s3://lake/raw/1/a")})
     flow.produce("clean", "1")
     announce(flow.ledger, "raw", ["1"], by="ada", manifests={dataid: NewManifest(location="s3://lake/raw/1/b")})
-    with pytest.raises(
-        NoGo, match=r"tidy/1 is out of date: it was made from version 1 of raw/1, but version 2 is current"
-    ):
+    with pytest.raises(NoGo, match=r"tidy/1 is stale: it was made from version 1 of raw/1, but version 2 is current"):
         claim(flow.ledger, "report", "1")
 
 
@@ -257,7 +255,7 @@ def test_a_rollback_makes_an_old_version_current_and_its_consumers_stale(flow: F
     assert now is not None
     assert (now.version, now.location, now.files) == (3, good.location, good.files)
     assert (event.actor, event.reason) == ("ada", "rolled back to version 1: the second delivery was wrong")
-    with pytest.raises(NoGo, match="tidy/1 is out of date"):
+    with pytest.raises(NoGo, match="tidy/1 is stale"):
         claim(flow.ledger, "report", "1")
 
 

@@ -100,9 +100,7 @@ def test_a_launched_job_remakes_a_ready_chunk_and_its_consumers_are_stale(served
     assert newest["version"] == 2
     (verdict,) = gate(flow.ledger, "summary", [day])
     assert verdict.code == Code.WRONG_DATA
-    assert f"tidy/{day} is out of date: it was made from version 1 of raw/{day}, but version 2 is current" in str(
-        verdict
-    )
+    assert f"tidy/{day} is stale: it was made from version 1 of raw/{day}, but version 2 is current" in str(verdict)
 
 
 def test_a_job_launched_before_its_input_is_ready_fails_with_the_code(served: Server) -> None:

@@ -48,7 +48,8 @@ def _dataset(dataset: DatasetStatus, place: int, each: HeatMap, stories: Stories
 
 
 def _figures(dataset: DatasetStatus) -> Html:
-    numbers = {**dataset.counts, "missing": dataset.missing}
+    fresh = dataset.counts.get("READY", 0) - dataset.stale
+    numbers = {**dataset.counts, "READY": fresh, "stale": dataset.stale, "missing": dataset.missing}
     return " ".join(mark(status, numbers[status]) for status in sorted(numbers, key=badness) if numbers[status])
 
 

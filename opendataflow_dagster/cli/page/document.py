@@ -93,11 +93,13 @@ def _header(figures: PageFigures, every: float | None) -> Html:
     late = {*(chunk.datasetid for chunk in deadlines.late), *(data.datasetid for data in deadlines.not_fresh)}
     missing = sum(dataset.missing for dataset in datasets)
     waiting = sum(dataset.counts.get(status, 0) for dataset in datasets for status in WAITING)
+    stale = sum(dataset.stale for dataset in datasets)
     cards = [
         ("now", mark("FAILED"), f"{len(figures.failures.chunks):,}", f"of {len(figures.failures.causes):,} causes"),
         ("now", mark("late"), f"{len(late):,}", "of the DataSets"),
         ("now", mark("missing"), f"{missing:,}", "expected, not there"),
         ("now", mark("PENDING"), f"{waiting:,}", "or RESUBMIT: waiting"),
+        ("datasets", mark("stale"), f"{stale:,}", "READY, from old inputs"),
         ("runs", mark("RUNNING"), f"{running:,}", "now"),
         ("datasets", mark("READY"), f"{ready:,}", f"of {expected:,} expected"),
     ]

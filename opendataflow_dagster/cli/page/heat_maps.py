@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _HEIGHTS = {
     "FAILED": 100,
     "HOLD": 92,
+    "stale": 84,
     "RUNNING": 74,
     "READY": 64,
     "RESUBMIT": 52,

@@ -1,6 +1,6 @@
 -- name: dataset_definitions
 -- DataSets as registered, without their passwords.
-select d.datasetid, d.location, d.partitions, d.schema_hash, d.foreign_ready, d.skipped_input, d.repeats, d.timezone, d.owner, d.domain,
+select d.datasetid, d.location, d.partitions, d.schema_hash, d.foreign_ready, d.skipped_input, d.on_new_input, d.repeats, d.timezone, d.owner, d.domain,
        d.description, d.code_version, d.expected_by, d.fresh_within, d.hostname, d.database, d.schemaname, d.tablename, d.username
   from dataflow.dataset d
  where %(datasetids)s::text[] is null or d.datasetid = any (%(datasetids)s)

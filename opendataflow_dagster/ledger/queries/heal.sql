@@ -44,33 +44,42 @@ update dataflow.datastatus s set status = 'RESUBMIT', retries = s.retries + 1
           for update of e skip locked)
 returning s.datasetid, s.dataid, s.status
 
--- name: cascading_jobs
--- Jobs whose chunks follow their inputs.
-select p.jobid from dataflow.job_policy p where p.cascade order by 1
+-- name: rebuilding_datasets
+-- The DataSets whose chunks are rebuilt when an input has a new version, with their stale chunks and those that become stale when an
+-- input that is RESUBMIT has been made.
+select j.datasetid, j.jobid, n.stale + r.resubmitted as stale
+  from dataflow.job j
+  left join dataflow.dataset d on d.datasetid = j.datasetid
+  left join dataflow.job_policy p on p.jobid = j.jobid
+ cross join lateral (select count(*) as stale from dataflow.stale t where t.datasetid = j.datasetid) n
+ cross join lateral (select count(*) as resubmitted
+                       from dataflow.job i
+                       join dataflow.job m on m.datasetid = i.datasetid and m.itemtype = 'OUT'
+                       join dataflow.datastatus s on s.jobid = m.jobid and s.datasetid = i.datasetid and s.locktype = 'OUT' and s.status = 'RESUBMIT'
+                      where i.jobid = j.jobid and i.itemtype = 'IN' and i.mapping = 'equal' and n.stale > 0
+                        and not exists (select from dataflow.stale t where t.datasetid = j.datasetid and t.dataid = s.dataid)
+                        and exists (select from dataflow.datastatus o
+                                     where o.datasetid = j.datasetid and o.dataid = s.dataid and o.locktype = 'OUT' and o.status = 'READY')) r
+ where j.itemtype = 'OUT' and (d.on_new_input = 'rebuild' or p.cascade) and n.stale > 0
+ order by 1
 
--- name: made_chunks
--- The READY chunks of these Jobs.
-select s.dataid from dataflow.datastatus s where s.jobid = any (%(jobids)s) and s.locktype = 'OUT' and s.status = 'READY' group by 1 order by 1
-
--- name: stale_chunks
--- READY chunks of these Jobs with a newer input.
+-- name: chunks_to_rebuild
+-- READY chunks of these DataSets with a newer input.
 select s.datasetid, s.jobid, s.dataid
-  from dataflow.datastatus s
-  join dataflow.data_manifest m on m.manifest_id = s.manifest_id
- where s.jobid = any (%(jobids)s) and s.locktype = 'OUT' and s.status = 'READY'
-   and (%(dataids)s::text[] is null or s.dataid = any (%(dataids)s))
-   and exists (select from dataflow.newer_inputs(m.inputs))
+  from dataflow.stale t
+  join dataflow.datastatus s on s.datasetid = t.datasetid and s.dataid = t.dataid and s.locktype = 'OUT' and s.status = 'READY'
+ where t.datasetid = any (%(datasetids)s) and t.is_direct
  order by 1, 2, 3
 
--- name: heal_cascade
+-- name: heal_stale
 -- Make those again that are still stale.
 update dataflow.datastatus s set status = 'RESUBMIT', reason = 'a newer version of an input was published'
  where (s.datasetid, s.jobid, s.dataid) in (
        select e.datasetid, e.jobid, e.dataid from dataflow.datastatus e
          join unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[]) as g(datasetid, jobid, dataid)
               on e.datasetid = g.datasetid and e.jobid = g.jobid and e.dataid = g.dataid
-         join dataflow.data_manifest m on m.manifest_id = e.manifest_id
-        where e.locktype = 'OUT' and e.status = 'READY' and exists (select from dataflow.newer_inputs(m.inputs))
+        where e.locktype = 'OUT' and e.status = 'READY'
+          and exists (select from dataflow.stale t where t.datasetid = e.datasetid and t.dataid = e.dataid and t.is_direct)
         order by e.datasetid, e.jobid, e.dataid
           for update of e skip locked)
 returning s.datasetid, s.dataid, s.status
@@ -106,7 +115,7 @@ select dataflow.settle(%(jobid)s, %(count)s, %(place)s::text[]) as place
 
 -- name: unsettle_all
 -- After an upgrade, every answer is an old one, and a Job may read a `today` that is not registered.
-select dataflow.register_today(), dataflow.unsettle(array(select j.jobid from dataflow.job j union select r.jobid from dataflow.runnable r))
+select dataflow.register_today(), dataflow.unsettle(array(select j.jobid from dataflow.job j union select r.jobid from dataflow.runnable r), true)
 
 -- name: broken_chunks
 -- The chunks that cannot be evaluated.
@@ -119,6 +128,10 @@ select j.jobid from dataflow.job j union select r.jobid from dataflow.runnable r
 -- name: rebuild_turns
 -- Which chunks of a strictly ordered Job are unfinished.
 select dataflow.rebuild_turns(%(jobid)s)
+
+-- name: rebuild_stale
+-- Compare the next made chunks of a Job with their marks, and correct these.
+select * from dataflow.rebuild_stale(%(jobid)s, %(after)s, %(count)s)
 
 -- name: rebuild_after
 -- Compare the next chunks of a Job with their rows of the runnable set, and correct these.

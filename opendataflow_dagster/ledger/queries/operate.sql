@@ -1,7 +1,8 @@
 -- name: chunk_rows
 -- The OUT rows of some chunks, with their current version.
 select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease_until, s.attempt, s.retries, s.run_id, s.manifest_id, s.reason,
-       s.held_status, m.version, s.code_version, coalesce(s.status = 'READY' and s.code_version <> d.code_version, false) as is_other_code
+       s.held_status, m.version, s.code_version, coalesce(s.status = 'READY' and s.code_version <> d.code_version, false) as is_other_code,
+       coalesce(s.status = 'READY', false) and exists (select from dataflow.stale t where t.datasetid = s.datasetid and t.dataid = s.dataid) as is_stale
   from unnest(%(datasetids)s::text[], %(dataids)s::text[]) as g(datasetid, dataid)
   join dataflow.datastatus s on s.datasetid = g.datasetid and s.dataid = g.dataid and s.locktype = 'OUT'
   left join dataflow.data_manifest m on m.manifest_id = s.manifest_id

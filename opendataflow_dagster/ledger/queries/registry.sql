@@ -19,18 +19,18 @@ select dataflow.hold_registry()
 
 -- name: put_datasets
 -- Code is the master: the rows become what the code declares. A single statement rebuilds the runnable set only once.
-insert into dataflow.dataset as d (datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, repeats, timezone,
+insert into dataflow.dataset as d (datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, on_new_input, repeats, timezone,
                                    owner, domain, description, code_version, expected_by, fresh_within)
-select n.datasetid, n.location, n.partitions, n.schema_hash, n.foreign_ready, n.skipped_input, n.repeats, n.timezone, n.owner, n.domain, n.description,
+select n.datasetid, n.location, n.partitions, n.schema_hash, n.foreign_ready, n.skipped_input, n.on_new_input, n.repeats, n.timezone, n.owner, n.domain, n.description,
        n.code_version, n.expected_by, n.fresh_within
   from unnest(%(datasetid)s::text[], %(location)s::text[], %(partitions)s::jsonb[], %(schema_hash)s::text[], %(foreign_ready)s::text[],
-              %(skipped_input)s::text[], %(repeats)s::boolean[], %(timezone)s::text[], %(owner)s::text[], %(domain)s::text[], %(description)s::text[],
+              %(skipped_input)s::text[], %(on_new_input)s::text[], %(repeats)s::boolean[], %(timezone)s::text[], %(owner)s::text[], %(domain)s::text[], %(description)s::text[],
               %(code_version)s::text[], %(expected_by)s::text[], %(fresh_within)s::interval[])
-       as n(datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, repeats, timezone, owner, domain, description,
+       as n(datasetid, location, partitions, schema_hash, foreign_ready, skipped_input, on_new_input, repeats, timezone, owner, domain, description,
             code_version, expected_by, fresh_within)
 on conflict (datasetid) do update
    set location = excluded.location, partitions = excluded.partitions, schema_hash = excluded.schema_hash,
-       foreign_ready = excluded.foreign_ready, skipped_input = excluded.skipped_input, repeats = excluded.repeats,
+       foreign_ready = excluded.foreign_ready, skipped_input = excluded.skipped_input, on_new_input = excluded.on_new_input, repeats = excluded.repeats,
        expected_by = excluded.expected_by, fresh_within = excluded.fresh_within,
        timezone = excluded.timezone, owner = excluded.owner, domain = excluded.domain, description = excluded.description,
        -- A definition that does not know its code, such as an imported one, leaves what is known.

@@ -1,6 +1,7 @@
 -- name: heat_cells
 -- The chunks of some DataSets in natural order, with the declared past partitions that have none, in at most so many cells of
--- each DataSet: how many chunks of a cell have each status, and an example.
+-- each DataSet: how many chunks of a cell have each status, and an example. A READY
+-- chunk that is stale is stale.
 with expected as (
     select d.datasetid, x.dataid
       from dataflow.dataset d
@@ -9,7 +10,9 @@ with expected as (
        and not exists (select from dataflow.datastatus s
                         where s.datasetid = d.datasetid and s.dataid = x.dataid and s.locktype = 'OUT')
 ), chunk as (
-    select s.datasetid, s.dataid, coalesce(s.status, 'NULL') as status, s.modified, s.reason
+    select s.datasetid, s.dataid,
+           case when s.status = 'READY' and exists (select from dataflow.stale t where t.datasetid = s.datasetid and t.dataid = s.dataid)
+                then 'stale' else coalesce(s.status, 'NULL') end as status, s.modified, s.reason
       from dataflow.datastatus s
      where s.locktype = 'OUT' and s.datasetid = any (%(datasetids)s)
     union all

@@ -237,7 +237,8 @@ select distinct s.dataid
 -- name: matching_chunks
 -- Chunks of some DataSets by name, range in natural order, status, time of the last change, and the code that made them.
 select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease_until, s.attempt, s.retries, s.run_id, s.manifest_id, s.reason,
-       s.held_status, m.version, s.code_version, coalesce(s.status = 'READY' and s.code_version <> d.code_version, false) as is_other_code
+       s.held_status, m.version, s.code_version, coalesce(s.status = 'READY' and s.code_version <> d.code_version, false) as is_other_code,
+       coalesce(s.status = 'READY', false) and exists (select from dataflow.stale t where t.datasetid = s.datasetid and t.dataid = s.dataid) as is_stale
   from dataflow.datastatus s
   left join dataflow.data_manifest m on m.manifest_id = s.manifest_id
   left join dataflow.dataset d on d.datasetid = s.datasetid
@@ -247,6 +248,8 @@ select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease
                     where (r.low = '' or dataflow.natural_key(s.dataid) >= dataflow.natural_key(r.low))
                       and (r.high = '' or dataflow.natural_key(s.dataid) <= dataflow.natural_key(r.high))))
    and (%(statuses)s::text[] is null or coalesce(s.status, 'NULL') = any (%(statuses)s))
+   and (not %(stale)s
+        or s.status = 'READY' and exists (select from dataflow.stale t where t.datasetid = s.datasetid and t.dataid = s.dataid))
    and (not %(other_code)s or s.status = 'READY' and s.code_version <> d.code_version)
    and s.modified >= coalesce(%(since)s::timestamptz, '-infinity') and s.modified <= coalesce(%(until)s::timestamptz, 'infinity')
  order by s.datasetid, dataflow.natural_key(s.dataid), s.dataid
@@ -255,7 +258,7 @@ select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease
 -- name: failed_chunks
 -- The FAILED chunks of all DataSets or of some, optionally within a time window.
 select s.datasetid, s.jobid, s.dataid, s.status, s.modified, s.claim_id, s.lease_until, s.attempt, s.retries, s.run_id, s.manifest_id, s.reason,
-       s.held_status, null::integer as version, s.code_version, false as is_other_code
+       s.held_status, null::integer as version, s.code_version, false as is_other_code, false as is_stale
   from dataflow.datastatus s
  where s.locktype = 'OUT' and s.status = 'FAILED'
    and (%(datasetids)s::text[] is null or s.datasetid = any (%(datasetids)s))
@@ -301,10 +304,12 @@ select c.datasetid, c.code_version, c.current_code, c.chunks, c.first, c.last, c
 select m.* from dataflow.data_manifest m where m.datasetid = %(datasetid)s and m.dataid = %(dataid)s order by m.version
 
 -- name: newer_inputs
--- The inputs of a version that a newer version has superseded.
-select o.datasetid, o.dataid, o.used, o.current
-  from dataflow.data_manifest m cross join lateral dataflow.newer_inputs(m.inputs) o
- where m.manifest_id = %(manifest_id)s
+-- The inputs of a version that have another version now.
+select i.datasetid, i.dataid, i.used, c.version as current
+  from dataflow.data_manifest m
+ cross join lateral dataflow.stale_inputs(m.datasetid, m.dataid, m.inputs) i
+  left join dataflow.data_manifest c on c.manifest_id = i.current_id
+ where m.manifest_id = %(manifest_id)s and i.is_newer
 
 -- name: consumers_of
 -- The chunks of Jobs that read this chunk.

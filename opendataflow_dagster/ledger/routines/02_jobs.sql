@@ -98,23 +98,6 @@ begin
 end
 $$;
 
--- Which of these inputs (as a manifest records them) have another current version? A chunk that is being made again
--- counts with its old version until the new one is published. One that became READY without a manifest is another
--- version. A SKIPPED chunk keeps its version, and is nothing for a consumer that ran without it.
-create function dataflow.newer_inputs(p_inputs jsonb)
-    returns table (datasetid text, dataid text, used integer, current integer)
-    language sql stable
-begin atomic
-    select i.datasetid, i.dataid, i.version, (select max(n.version) from dataflow.data_manifest n where n.manifest_id = c.manifest_id)
-      from jsonb_to_recordset(p_inputs) as i(datasetid text, dataid text, manifest_id bigint, version integer)
-     cross join lateral (select bool_or(s.manifest_id is not distinct from i.manifest_id or s.status = 'SKIPPED' and i.manifest_id is null) as is_current,
-                                max(s.manifest_id) as manifest_id
-                           from dataflow.datastatus s
-                          where s.datasetid = i.datasetid and s.dataid = i.dataid and s.locktype = 'OUT'
-                            and (s.manifest_id is not null or s.status in ('READY', 'SKIPPED')) offset 0) c
-     where not c.is_current;
-end;
-
 -- The inputs that a claim pinned.
 create function dataflow.claimed_inputs(p_jobid text, p_dataid text, p_claim_id bigint)
     returns table (datasetid text, dataid text)

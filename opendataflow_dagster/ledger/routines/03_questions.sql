@@ -49,7 +49,7 @@ create function dataflow.question_right(f dataflow.fact) returns text
                 when not (f).is_newest then 'OLD_MANIFEST'
                 when not (f).has_schema then 'OTHER_SCHEMA'
                 when (f).is_repeated then 'REPEATED'
-                when (f).is_stale then 'OUT_OF_DATE' end;
+                when (f).is_stale then 'STALE' end;
 
 create function dataflow.question_placed(f dataflow.fact) returns text
     language sql immutable parallel safe
@@ -126,9 +126,16 @@ begin
                     select min(n.dataid) from dataflow.data_manifest n
                       join dataflow.datastatus c on c.datasetid = n.datasetid and c.dataid = n.dataid and c.manifest_id = n.manifest_id
                      where n.datasetid = m.datasetid and n.content_digest = m.content_digest and n.dataid <> m.dataid));
-            when 'OUT_OF_DATE' then
-                facts := facts || (select jsonb_strip_nulls(jsonb_build_object('input', i.datasetid || '/' || i.dataid, 'used', i.used, 'current', i.current))
-                                     from dataflow.newer_inputs(m.inputs) i limit 1);
+            when 'STALE' then
+                facts := facts || (select jsonb_strip_nulls(jsonb_build_object('input', t.input_datasetid || '/' || t.input_dataid, 'used', u.version,
+                                                                               'current', n.version))
+                                     from dataflow.stale t
+                                     left join dataflow.data_manifest u on u.manifest_id = t.used_id
+                                    cross join lateral (select max(v.version) as version
+                                                          from dataflow.datastatus s
+                                                          join dataflow.data_manifest v on v.manifest_id = s.manifest_id
+                                                         where s.datasetid = t.input_datasetid and s.dataid = t.input_dataid and s.locktype = 'OUT') n
+                                    where t.datasetid = p_datasetid and t.dataid = p_dataid);
             else
                 null;
         end case;
@@ -256,7 +263,9 @@ begin atomic
                                                      where c.datasetid = n.datasetid and c.dataid = n.dataid
                                                        and c.locktype = 'OUT' and c.manifest_id = n.manifest_id offset 0) c
                                 where n.datasetid = m.datasetid and n.content_digest = m.content_digest and n.dataid <> m.dataid),
-                           m.inputs <> '[]' and exists (select from dataflow.newer_inputs(m.inputs)),
+                           -- Only if one of its own inputs has another version.
+                           exists (select from dataflow.stale t
+                                    where t.datasetid = x.datasetid and t.dataid = x.dataid and t.manifest_id = m.manifest_id and t.is_direct),
                            x.location is null or starts_with(m.location, x.location || '/'),
                            -- A failed check with the severity `warn` is recorded only.
                            not m.checks @? '$[*] ? (@.passed == false && !(@.severity == "warn"))',

@@ -227,6 +227,11 @@ declare
     -- The changed chunks as chunks of the ordered Jobs around.
     turn_jobids  text[];
     turn_dataids text[];
+    -- The changed chunks, and those with another version.
+    chunks       dataflow.chunk[];
+    own          dataflow.chunk[];
+    is_replaced  boolean;
+    redirected   dataflow.chunk[] := '{}';
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform dataflow.refuse_isolation();
@@ -238,26 +243,37 @@ begin
               from unnest(p_changes) u) c
      cross join lateral (
         select coalesce(bool_or(t.itemtype = 'IN'), false) as are_read,
-               -- What their consumers make is read, too.
-               coalesce(bool_or(t.itemtype = 'IN' and o.are_read), false) as have_grandchildren,
                coalesce(bool_or(o.lists), false) as have_lists,
                coalesce(bool_or(t.itemtype = 'OUT' and o.outputs > 1), false) as have_siblings,
                coalesce(bool_or(t.itemtype = 'OUT' and o.reads_today), false) as follow_today,
-               array_agg(distinct p.jobid) filter (where p.ordered) as ordered
+               array_agg(distinct p.jobid) filter (where p.ordered) as ordered,
+               array_agg(distinct i.datasetid) filter (where i.datasetid is not null) as inputs
           from dataflow.job t
          cross join lateral (select bool_or(i.mapping <> 'equal') as lists, count(*) filter (where i.itemtype = 'OUT') as outputs,
-                                    bool_or(i.itemtype = 'OUT' and exists (select from dataflow.job r
-                                                                            where r.datasetid = i.datasetid and r.itemtype = 'IN')) as are_read,
                                     bool_or(i.itemtype = 'IN' and i.datasetid = 'today' and i.mapping = 'equal') as reads_today
                                from dataflow.job i where i.jobid = t.jobid and i.itemtype in ('IN', 'OUT') offset 0) o
           left join dataflow.job_policy p on p.jobid = t.jobid
+          left join dataflow.job i on i.jobid = t.jobid and t.itemtype = 'OUT' and i.itemtype = 'IN'
          where t.datasetid = any (c.datasetids)) j;
     if around.are <@ array['CLAIMED'] and not around.have_lists and around.ordered is null then
         return;  -- a claim takes its own chunks out of the set, and nobody gains or loses by it
     end if;
 
-    if p_is_another and around.are_read then
-        perform dataflow.lock_readers(p_changes);
+    if p_is_another then
+        -- Most chunks have their first version, which replaces nothing.
+        select array_agg(distinct row (c.datasetid, c.dataid)::dataflow.chunk),
+               array_agg(distinct row (c.datasetid, c.dataid)::dataflow.chunk) filter (where c.old_manifest_id is distinct from c.manifest_id),
+               bool_or(c.old_manifest_id is not null or c.old_status in ('READY', 'SKIPPED'))
+          into chunks, own, is_replaced from unnest(p_changes) c;
+        if around.inputs is null then
+            own := null;
+        end if;
+        is_replaced := is_replaced or around.are_read and dataflow.were_used(chunks);
+        if own is not null or is_replaced then
+            perform dataflow.lock_versions(around.inputs, case when is_replaced then around.datasetids end);
+            select m.redirected into redirected
+              from dataflow.mark_stale(coalesce(own, '{}'), case when is_replaced then chunks else '{}' end) m;
+        end if;
     end if;
     if not around.are <@ array['RUNNING', 'CLAIMED', 'PENDING'] then
         perform dataflow.release_in_rows(p_changes);
@@ -326,11 +342,12 @@ begin
         perform dataflow.evaluate(jobids, dataids);
     end if;
     if p_is_another and around.are_read then
-        select d.jobids, d.dataids into jobids, dataids from dataflow.dependents_of(p_changes, around.have_grandchildren) d;
+        select d.jobids, d.dataids into jobids, dataids from dataflow.dependents_of(p_changes) d;
         if jobids is not null then
             perform dataflow.evaluate(jobids, dataids);
         end if;
     end if;
+    perform dataflow.ask_consumers(redirected);
     if around.ordered is not null then
         perform dataflow.pass_turns(turn_jobids, turn_dataids);
     end if;
@@ -353,9 +370,9 @@ begin
 end
 $$;
 
--- The current versions of these chunks changed. Two answers depend on the versions of other chunks: does a chunk repeat
--- the content of a neighbour, and was it made from current inputs? The consumers of such chunks, to be asked again.
-create function dataflow.dependents_of(p_changes dataflow.change[], p_have_grandchildren boolean, out jobids text[], out dataids text[])
+-- The current versions of these chunks changed. Whether a chunk repeats the content of a neighbour depends on the versions of
+-- other chunks: the consumers of such neighbours, to be asked again.
+create function dataflow.dependents_of(p_changes dataflow.change[], out jobids text[], out dataids text[])
     language plpgsql
 as $$
 #variable_conflict use_variable
@@ -370,35 +387,9 @@ begin
                           where t.manifest_id in (c.old_manifest_id, c.manifest_id) offset 0) m
      cross join lateral (select t.datasetid, t.dataid from dataflow.data_manifest t
                           where t.datasetid = m.datasetid and t.content_digest = m.content_digest and t.dataid <> m.dataid offset 0) n;
-    if p_have_grandchildren then
-        -- Chunks that were made from these, and are now stale. Another reader may have begun since the readers were waited for.
-        perform dataflow.lock_readers(p_changes);
-        select of_datasetids || array_agg(j.datasetid), of_dataids || array_agg(r.dataid)
-          into of_datasetids, of_dataids
-          from dataflow.consumers_of(array(select c.datasetid from unnest(p_changes) c), array(select c.dataid from unnest(p_changes) c)) r
-          join dataflow.job j on j.jobid = r.jobid and j.itemtype = 'OUT'
-         cross join lateral (select from dataflow.datastatus s
-                              where s.datasetid = j.datasetid and s.dataid = r.dataid and s.locktype = 'OUT' and s.manifest_id is not null offset 0) made;
-    end if;
     if of_datasetids is not null then
         select array_agg(c.jobid), array_agg(c.dataid) into jobids, dataids from dataflow.consumers_of(of_datasetids, of_dataids) c;
     end if;
-end
-$$;
-
--- A claim that reads one of these chunks makes something from the version before. When it ends, it removes its IN row:
--- there the two transactions meet, and the second sees what the first published. In the order in which IN rows are removed.
-create function dataflow.lock_readers(p_changes dataflow.change[]) returns void
-    language plpgsql
-as $$
-begin
-    perform from (select j.jobid, c.datasetid, c.dataid
-                    from unnest(p_changes) c
-                   cross join lateral (select t.jobid from dataflow.job t where t.datasetid = c.datasetid and t.itemtype = 'IN' offset 0) j
-                   order by 1, 2, 3) r
-      cross join lateral (select from dataflow.datastatus s
-                           where s.datasetid = r.datasetid and s.jobid = r.jobid and s.dataid = r.dataid and s.locktype = 'IN'
-                             for share) i;
 end
 $$;
 

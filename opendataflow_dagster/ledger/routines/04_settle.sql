@@ -63,17 +63,17 @@ exception
 end
 $$;
 
--- Every chunk of these Jobs is to be evaluated again.
-create function dataflow.unsettle(p_jobids text[]) returns void
+-- Every chunk of these Jobs is to be evaluated again, and compared with its mark where other inputs may make it stale now.
+create function dataflow.unsettle(p_jobids text[], p_have_other_inputs boolean default false) returns void
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform dataflow.refuse_isolation();
     end if;
-    insert into dataflow.unsettled (jobid)
-    select distinct j.jobid from unnest(p_jobids) as j(jobid) order by 1
-        on conflict (jobid, dataid) do update set after = '';
+    insert into dataflow.unsettled as u (jobid, stale_after)
+    select distinct j.jobid, case when p_have_other_inputs then '' end from unnest(p_jobids) as j(jobid) order by 1
+        on conflict (jobid, dataid) do update set after = '', stale_after = coalesce(excluded.stale_after, u.stale_after);
 end
 $$;
 
@@ -105,7 +105,7 @@ begin
     end loop;
 end
 $$;
-create constraint trigger await_evaluations after insert or update on dataflow.unsettled
+create constraint trigger await_evaluations after insert or update of after on dataflow.unsettled
     deferrable initially deferred for each row when (new.dataid = '' and new.after = '') execute function dataflow.await_evaluations();
 
 -- The next chunks of a Job, after this one, that can have a place in the runnable set or have one.
@@ -195,7 +195,7 @@ $$;
 
 -- Settle the marked Jobs (null: all), about p_count chunks, from this mark on: {jobid, dataid}. What another session is settling
 -- is passed over. Returns the mark to go on with; null: that was the last. A mark that stays, because its chunk is busy or
--- broken, is met once on the way.
+-- broken, is met once on the way. What is stale comes first, because the answers depend on it.
 create function dataflow.settle(p_jobid text, p_count integer, p_from text[]) returns text[]
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -205,9 +205,22 @@ declare
     result record;
     seen   integer := 0;
 begin
+    loop
+        select u.jobid, u.stale_after into mark
+          from dataflow.unsettled u
+         where (p_jobid is null or u.jobid = p_jobid) and u.stale_after is not null
+         order by u.jobid limit 1 for update skip locked;
+        exit when not found;
+        select * into result from dataflow.rebuild_stale(mark.jobid, mark.stale_after, p_count);
+        update dataflow.unsettled u set stale_after = result.last where u.jobid = mark.jobid and u.dataid = '';
+        seen := seen + result.seen;
+        if seen >= p_count then
+            return p_from;
+        end if;
+    end loop;
     for mark in
         select u.jobid, u.dataid, u.after from dataflow.unsettled u
-         where (p_jobid is null or u.jobid = p_jobid) and (u.jobid, u.dataid) >= (p_from[1], p_from[2])
+         where (p_jobid is null or u.jobid = p_jobid) and (u.jobid, u.dataid) >= (p_from[1], p_from[2]) and u.stale_after is null
          order by u.jobid, u.dataid for update skip locked
     loop
         if seen >= p_count then

@@ -69,7 +69,7 @@ begin
             using errcode = 'DF002', hint = 'remove one IN or OUT item of the jobs in the cycle';
     end if;
     perform dataflow.register_today();
-    perform dataflow.unsettle(jobids);
+    perform dataflow.unsettle(jobids, true);
     return null;
 end
 $$;
@@ -180,17 +180,37 @@ create function dataflow.after_listing() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp
     set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
+declare
+    jobids     text[];
+    dataids    text[];
+    made       dataflow.chunk[];
+    redirected dataflow.chunk[] := '{}';
 begin
     if tg_relid <> 'dataflow.chunk_input'::regclass then
         raise exception 'after_listing is a trigger of chunk_input alone';
     end if;
     if tg_op = 'DELETE' then
-        perform dataflow.lock_planned_inputs(array(select distinct o.jobid from old_rows o));
-        perform dataflow.evaluate(array_agg(o.jobid), array_agg(o.dataid)) from old_rows o having count(*) > 0;
+        select array_agg(o.jobid), array_agg(o.dataid) into jobids, dataids from old_rows o;
     else
-        perform dataflow.lock_planned_inputs(array(select distinct n.jobid from new_rows n));
-        perform dataflow.evaluate(array_agg(n.jobid), array_agg(n.dataid)) from new_rows n having count(*) > 0;
+        select array_agg(n.jobid), array_agg(n.dataid) into jobids, dataids from new_rows n;
     end if;
+    if jobids is null then
+        return null;
+    end if;
+    -- What was made already may be stale by other inputs now.
+    made := array(select distinct row (j.datasetid, c.dataid)::dataflow.chunk
+                    from unnest(jobids, dataids) as c(jobid, dataid)
+                   cross join lateral (select t.datasetid from dataflow.job t where t.jobid = c.jobid and t.itemtype = 'OUT' offset 0) j
+                   cross join lateral (select from dataflow.datastatus s
+                                        where s.datasetid = j.datasetid and s.dataid = c.dataid and s.locktype = 'OUT' and s.manifest_id is not null
+                                        limit 1) s);
+    if made <> '{}' then
+        perform dataflow.lock_versions('{}', array(select distinct m.datasetid from unnest(made) m));
+        select m.redirected into redirected from dataflow.mark_stale(made, '{}') m;
+    end if;
+    perform dataflow.lock_planned_inputs(array(select distinct j.jobid from unnest(jobids) as j(jobid)));
+    perform dataflow.evaluate(jobids, dataids);
+    perform dataflow.ask_consumers(redirected);
     return null;
 end
 $$;

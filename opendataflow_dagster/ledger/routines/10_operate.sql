@@ -52,6 +52,10 @@ begin
     -- When the same content is announced as two chunks at the same time, the second must see the first. The lock covers the
     -- whole DataSet rather than each content: a server holds only some thousands of locks.
     perform pg_advisory_xact_lock(hashtextextended('announce ' || p_datasetid, 0));
+    -- Here, because new chunks come before those that are announced again, and wake their consumers.
+    if exists (select from dataflow.datastatus s where s.datasetid = p_datasetid and s.dataid = any (p_dataids) and s.locktype = 'OUT') then
+        perform dataflow.lock_versions('{}', array[p_datasetid]);
+    end if;
     return query
     with given as materialized (
         select g.dataid, g.manifest from unnest(p_dataids, p_manifests) as g(dataid, manifest)

@@ -15,6 +15,7 @@ comment on table dataflow.verdict is 'The five answers of every claim and every 
 comment on table dataflow.chunk_event is 'Every change of datastatus by any client. Append only.';
 comment on table dataflow.runnable is 'Derived: the chunks whose inputs are all READY and whose output is free, with the answers to the five questions. Triggers maintain it; odf heal --rebuild restores it.';
 comment on table dataflow.turn is 'Derived: the unfinished chunks of strictly ordered Jobs, in their order. Triggers maintain it; odf heal --rebuild restores it.';
+comment on table dataflow.stale is 'Derived: the chunks whose current version was made from a version of an input that is no longer current, or from a stale chunk. Triggers maintain it; odf heal --rebuild restores it.';
 comment on table dataflow.unsettled is 'Jobs whose definition changed after their chunks were evaluated, and single chunks that could not be. Nobody claims them until they are.';
 comment on table dataflow.patrol is 'How far heal has looked for chunks that are missing in the runnable set. Derived: without the row it starts over.';
 comment on table dataflow.reported is 'Versions that an orchestrator has recorded. Derived: a deleted row is reported again.';
