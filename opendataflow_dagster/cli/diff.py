@@ -16,9 +16,8 @@ from .connection import open_ledger
 from .options import exit_with_answer, json_option
 
 if TYPE_CHECKING:
-    from opendataflow_dagster.insight.diff import DiffRequest
     from opendataflow_dagster.insight.story import Story
-    from opendataflow_dagster.model.diff import RowDiff, RowExample, Side, VersionDiff
+    from opendataflow_dagster.model.diff import DiffRequest, RowDiff, RowExample, Side, VersionDiff
 
     from .connection import Ledger
 
@@ -69,7 +68,7 @@ def diff(
       odf diff delays 2024-01-03 --staged
       odf diff delays 2024-01-03 --exit-code --json
     """
-    from opendataflow_dagster.insight.diff import DiffRequest
+    from opendataflow_dagster.model.diff import DiffRequest
     from opendataflow_dagster.model.ids import ChunkKey, data_id, dataset_id
 
     if staged and new is not None:

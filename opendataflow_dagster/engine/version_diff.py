@@ -11,10 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..insight.diff import Comparison, DiffRequest, prepare
+from ..insight.diff import Comparison, prepare
 from ..ledger.database import Ledger
 from ..ledger.settings import database_url
-from ..model.diff import RowDiff
+from ..model.diff import DiffRequest, RowDiff
 from ..model.errors import OpenDataFlowError
 from ..model.ids import ChunkKey
 from ..warehouse import parquet, spark_diff

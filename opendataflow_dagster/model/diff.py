@@ -5,7 +5,7 @@ Values are text, cut to a readable length: a difference is for people, and for p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
@@ -17,6 +17,21 @@ Texts: TypeAlias = Mapping[str, str]
 
 #: How many values of a row an example has.
 MOST_VALUES: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiffRequest:
+    chunk: ChunkKey
+    #: None: the version before `new`.
+    old: int | None = None
+    #: None: the current version.
+    new: int | None = None
+    #: Instead of `new`: what the newest attempt without a version left behind.
+    staged: bool = False
+    #: The columns that identify a row; empty: those of a `unique` check of the versions.
+    key: Sequence[str] = ()
+    #: How many examples of each kind.
+    examples: int = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
