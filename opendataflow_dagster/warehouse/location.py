@@ -59,7 +59,10 @@ def spark_path(location: str) -> str:
 
 def file_system(location: str) -> tuple[fsspec.AbstractFileSystem, str]:
     """The file system, with an empty cache, and the path as it writes it."""
-    filesystem, path = fsspec.core.url_to_fs(location)
+    try:
+        filesystem, path = fsspec.core.url_to_fs(location)
+    except (ImportError, ValueError) as error:  # a protocol that is unknown, or whose package is not installed
+        raise InvalidInput(f"{location} cannot be opened ({error}); install its package, or correct the URL") from error
     filesystem.invalidate_cache(path)
     return filesystem, path.rstrip("/")
 

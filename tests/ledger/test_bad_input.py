@@ -470,6 +470,23 @@ def test_an_invalid_policy_is_refused_at_registration(flow: Flow, what: str) -> 
         flow.register(job("load: -> raw", Policy(**BAD_POLICIES[what])))
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "insert into dataflow.job_control (jobid, paused) values ('load', 'infinity')",
+        "insert into dataflow.job_control (jobid, paused) values ('load', '-infinity')",
+        "update dataflow.job_policy set max_attempts = 1000001",
+        "update dataflow.dataset set code_version = repeat('x', 201)",
+        "insert into dataflow.job (jobid, itemtype, itemvalue) values ('load', '', 'x')",
+    ],
+)
+def test_what_no_command_could_read_cannot_be_typed(flow: Flow, typed: str) -> None:
+    """It would hide every other row, too."""
+    flow.register("load: -> raw")
+    with pytest.raises(psycopg.errors.CheckViolation):
+        flow.type(typed)
+
+
 def test_a_regular_expression_typed_into_a_policy_is_checked_by_postgres(flow: Flow) -> None:
     (load,) = flow.register("load: -> raw", "bad: -> else")[:1]
     flow.plan(load, ["1"])

@@ -12,7 +12,7 @@ import pytest
 from opendataflow_dagster.insight.drift import find_drift
 from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.definition import Definition, Registry, TableAddress
-from opendataflow_dagster.model.errors import InvalidDefinition, OpenDataFlowError
+from opendataflow_dagster.model.errors import InvalidDefinition, InvalidInput, OpenDataFlowError
 from opendataflow_dagster.model.ids import ClaimId, DataId, DatasetId
 from opendataflow_dagster.model.manifest import File, NewManifest
 from opendataflow_dagster.model.retention import Retention
@@ -308,3 +308,9 @@ def test_a_symlink_out_of_the_root_is_never_followed_by_the_sweep(flow: Flow, tm
     (flow.root / "raw" / "1").symlink_to(outside.parent)
     assert swept(flow, "raw").orphans == ()
     assert outside.is_dir()
+
+
+def test_a_root_with_an_unknown_protocol_is_named_by_the_sweep(flow: Flow) -> None:
+    flow.register("load: -> raw", raw=Dataset(datasetid=DatasetId("raw"), location="nosuch://bucket/raw"))
+    with pytest.raises(InvalidInput, match="nosuch://bucket/raw cannot be opened"):
+        swept(flow, "raw")

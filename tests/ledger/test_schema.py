@@ -476,7 +476,8 @@ def test_a_reader_cannot_write_through_a_function_either(logins: dict[str, str],
             " where pronamespace = 'dataflow'::regnamespace and prosecdef and prorettype <> 'trigger'::regtype"
             "   and has_function_privilege('a_reader', oid, 'execute') order by 1"
         ).fetchall()
-    assert [name for (name,) in found] == [], "these act with the rights of the owner"
+    # They act with the rights of the owner, and only name the sessions that are in the way.
+    assert [name for (name,) in found] == ["dataflow.idle_writers()", "dataflow.refuse_to_wait(text,integer[])"]
     with psycopg.connect(logins["reader"], autocommit=True) as connection:
         assert refused(connection, "select dataflow.settle(null, 1, array['', ''])")
 
