@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ..ledger import lookup, operations, staleness
 from ..ledger.chunks import find
 from ..ledger.database import Ledger
+from ..ledger.names import unknown_dataset
 from ..ledger.retry import gives_way
-from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, dataset_id
 from ..model.status import Status
 
@@ -29,7 +29,7 @@ def refresh(ledger: Ledger, datasetids: Sequence[str] | None = None, *, by: str,
     with ledger.transaction(actor=by) as transaction:
         for datasetid in wanted or ():
             if not lookup.is_dataset(transaction, datasetid):
-                raise UnknownName(f"DataSet {datasetid} is not registered; list the DataSets with: odf dataset list")
+                raise unknown_dataset(transaction, datasetid)
         found = staleness.chunks_to_refresh(transaction, wanted)
         stale = [chunk for chunk, is_free in found if is_free]
         changed = set(operations.resubmit(transaction, stale, reason or "stale: an input has a newer version", None))

@@ -109,6 +109,14 @@ EVERY: dict[str, Here | Elsewhere] = {
         error="has nothing before version 1 to compare it with",
         json="rows_note",
     ),
+    "stale": Here(
+        first=made_twice,
+        well="delays",
+        says="delays/2024-01-01",
+        wrong="nope",
+        error="DataSet nope is not registered",
+        json="stale",
+    ),
     "runs": Here(says="cron", wrong="nope", error="job nope is not registered", json="runs"),
     "history": Here(says="RUNNING -> FAILED", wrong="nope", error="DataSet nope is not registered", json="events"),
     # Operate
@@ -118,6 +126,14 @@ EVERY: dict[str, Here | Elsewhere] = {
         says="Resubmitted delays/2024-01-09.",
         wrong="delays",
         error="delays: no chunks selected",
+        json="chunks",
+    ),
+    "refresh": Here(
+        first=made_twice,
+        well="delays",
+        says="Resubmitted delays/2024-01-01.",
+        wrong="nope",
+        error="DataSet nope is not registered",
         json="chunks",
     ),
     "hold": Here(
