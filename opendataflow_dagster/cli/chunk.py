@@ -91,6 +91,10 @@ def _print_story(story: Story) -> None:
             ["started", "duration", "outcome", "by", "run", "claim", "reason"],
             [_attempt(attempt) for attempt in story.attempts],
         )
+    if failed := [attempt for attempt in story.attempts if attempt.traceback]:
+        output.heading(f"\nWhere the attempt of {output.moment(failed[-1].started)} failed")
+        for line in (failed[-1].traceback or "").splitlines():
+            output.say(f"  {line}")
     if story.versions:
         output.heading("\nVersions")
         output.table(

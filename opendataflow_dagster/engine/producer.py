@@ -19,7 +19,9 @@ from ..model.claim import Claim
 from ..model.errors import ClaimLost, InvalidManifest, OpenDataFlowError, ScriptFailed
 from ..model.ids import DatasetId
 from ..model.manifest import NewManifest
+from ..model.text import masked
 from ..protocol.release import fail
+from .authors_traceback import authors_traceback
 from .cancellation import Cancellation
 from .claim_queue import ClaimQueue
 from .leases import LeaseKeeper
@@ -134,15 +136,23 @@ class Producer:
 
     def _fail(self, claim: Claim, error: Exception, began: float) -> ChunkResult:
         known = isinstance(error, OpenDataFlowError | ChunkFailed)
-        reason = str(error) if known else f"{type(error).__name__}: {error}"
-        trace = error.__cause__ if isinstance(error, ChunkFailed) else error
-        self._log.error(f"{claim.jobid}/{claim.dataid} FAILED: {reason}", exc_info=trace)
+        reason = masked(str(error) if known else f"{type(error).__name__}: {error}")
+        cause = error.__cause__ if isinstance(error, ChunkFailed) else error
+        trace = masked(authors_traceback(cause) or "") if cause else ""
+        text = f"{claim.jobid}/{claim.dataid} FAILED: {reason}"
+        if trace:
+            self._log.error(f"{text}\n{trace}")
+        else:
+            # Not in the author's code: all frames may matter.
+            self._log.error(text, exc_info=cause)
         patience = max(PATIENCE_SECONDS, claim.lease.total_seconds())
         try:
-            self._retry(lambda: fail(self._ledger, claim, reason), patience)
+            self._retry(lambda: fail(self._ledger, claim, reason, trace or None), patience)
         except ClaimLost as lost:
             return ChunkResult(claim=claim, status="lost", reason=str(lost), seconds=monotonic() - began)
-        return ChunkResult(claim=claim, status="failed", reason=reason, seconds=monotonic() - began)
+        return ChunkResult(
+            claim=claim, status="failed", reason=reason, traceback=trace or None, seconds=monotonic() - began
+        )
 
 
 def _concerns_the_run(error: Exception) -> bool:

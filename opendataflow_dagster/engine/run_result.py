@@ -21,6 +21,8 @@ class ChunkResult:
     status: Literal["published", "failed", "lost"]
     #: Why it was not published.
     reason: str | None = None
+    #: The lines of the author's files in which it failed.
+    traceback: str | None = None
     #: What was written.
     manifests: Mapping[DatasetId, NewManifest] = field(default_factory=dict)
     #: The version of its first output.
@@ -33,6 +35,8 @@ class RunResult:
     published: list[DataId] = field(default_factory=list)
     refused: dict[DataId, Verdict] = field(default_factory=dict)
     failed: dict[DataId, str] = field(default_factory=dict)
+    #: Of those that failed in the author's code.
+    tracebacks: dict[DataId, str] = field(default_factory=dict)
     lost: list[DataId] = field(default_factory=list)
     #: The last claim found the job at its concurrency limit.
     at_limit: bool = False
@@ -48,6 +52,8 @@ class RunResult:
                 self.published.append(dataid)
             case "failed":
                 self.failed[dataid] = f"FAILED: {chunk.reason}"
+                if chunk.traceback:
+                    self.tracebacks[dataid] = chunk.traceback
             case "lost":
                 self.lost.append(dataid)
 

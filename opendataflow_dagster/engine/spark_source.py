@@ -13,6 +13,7 @@ from ..model.manifest import NewManifest
 from ..protocol.read import skipped_inputs
 from ..protocol.stage import stage
 from ..protocol.validate import validate
+from .authors_traceback import note_function
 from .chunk import ChunkContext, Inputs
 from .producer import ChunkFailed, HeldClaim
 from .row_baseline import row_baseline
@@ -77,6 +78,8 @@ class SparkSource(ABC):
             except Exception as error:
                 if not (isinstance(error, OpenDataFlowError) and error.retryable):
                     refuse_dead_session(spark, error, f"chunk {claim.dataid}")
+                if declaration.function is not None:
+                    note_function(error, declaration.function)
                 if isinstance(error, OpenDataFlowError):
                     raise
                 raise ChunkFailed(cause(error)) from error

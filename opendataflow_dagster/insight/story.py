@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ..ledger import chunks as ledger_chunks
@@ -34,6 +34,8 @@ class Attempt:
     by: str
     ended_by: str | None
     version: int | None
+    #: The lines of the author's files in which it failed.
+    traceback: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,12 +65,19 @@ def story(ledger: Ledger, key: ChunkKey) -> Story:
         if not chunks and not events:
             raise unknown_chunk(transaction, key)
         versions = versions_of(transaction, key)
+        claim_ids = {event.claim_id for event in events if event.claim_id is not None}
+        tracebacks = ledger_chunks.tracebacks(transaction, sorted(claim_ids))
         producers = [event.jobid for event in events if event.locktype == Locktype.OUT]
         producers += [chunk.jobid for chunk in chunks]
         return Story(
             key=key,
             chunks=tuple(chunks),
-            attempts=tuple(_attempts(events, versions)),
+            attempts=tuple(
+                replace(attempt, traceback=tracebacks.get(attempt.claim_id))
+                if attempt.claim_id in tracebacks
+                else attempt
+                for attempt in _attempts(events, versions)
+            ),
             versions=tuple(versions),
             current_code=current_codes(transaction, [key.datasetid]).get(key.datasetid),
             newer_inputs=tuple(

@@ -91,6 +91,13 @@ def history(transaction: Transaction, key: ChunkKey) -> list[Event]:
     return [Event(**row) for row in transaction.rows("history", datasetid=key.datasetid, dataid=key.dataid)]
 
 
+def tracebacks(transaction: Transaction, claim_ids: Sequence[ClaimId]) -> dict[ClaimId, str]:
+    """Of the claims that failed in the author's code."""
+    return {
+        ClaimId(row["claim_id"]): row["traceback"] for row in transaction.rows("tracebacks", claim_ids=list(claim_ids))
+    }
+
+
 def verdicts(transaction: Transaction, jobid: JobId, dataid: DataId) -> list[Verdict]:
     return [rows.verdict(jobid, row) for row in transaction.rows("verdicts", jobid=jobid, dataid=dataid)]
 

@@ -195,10 +195,25 @@ def published_by(transaction: Transaction, claims: Sequence[Claim]) -> dict[Publ
     return {Publication(**{name: row[name] for name in names}): rows.manifest(row) for row in published}
 
 
+def fail(
+    transaction: Transaction, claims: Sequence[Claim], reasons: Sequence[str], tracebacks: Sequence[str | None]
+) -> set[ClaimId]:
+    texts = [
+        (reason, trace) for claim, reason, trace in zip(claims, reasons, tracebacks, strict=True) for _ in claim.outputs
+    ]
+    released = transaction.rows(
+        "release_failed",
+        **rows.fences(claims),
+        reasons=[reason for reason, _ in texts],
+        tracebacks=[trace for _, trace in texts],
+    )
+    return {ClaimId(row["claim_id"]) for row in released}
+
+
 def release(
     transaction: Transaction,
     claims: Sequence[Claim],
-    outcome: Literal["failed", "abandoned", "unbegun"],
+    outcome: Literal["abandoned", "unbegun"],
     reasons: Sequence[str],
 ) -> set[ClaimId]:
     texts = [reason for claim, reason in zip(claims, reasons, strict=True) for _ in claim.outputs]

@@ -74,6 +74,7 @@ begin
           update (locktype, status, modified, reason, retries)
         on dataflow.datastatus to dataflow_operator, dataflow_admin;
     grant insert (jobid, concurrency, paused, reason), update (concurrency, paused, reason) on dataflow.job_control to dataflow_operator, dataflow_admin;
+    grant insert on dataflow.failure to dataflow_operator, dataflow_admin;
     grant insert, delete on dataflow.reported to dataflow_operator, dataflow_admin;
     grant execute on function
         dataflow.request(text, text[], timestamptz, bigint, text, text, text[], text[], text[]),

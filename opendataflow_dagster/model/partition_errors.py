@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 from .errors import InvalidDefinition, InvalidInput
+from .paths import in_project
 from .text import brief
 
 _PACKAGE: Final = __name__.partition(".")[0]
@@ -32,10 +32,7 @@ def _authors_line() -> str:
     frame = sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in (_PACKAGE, "contextlib"):
         frame = frame.f_back
-    file = Path(frame.f_code.co_filename)
-    with suppress(ValueError, OSError):
-        file = file.relative_to(Path.cwd())
-    return f"{file}:{frame.f_lineno}"
+    return f"{in_project(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 def wrong_bound(kind: str, bound: object, text_of: Callable[[datetime], str], example: datetime) -> str:

@@ -1,13 +1,25 @@
-"""A name as one part of a path: a dataid may contain any printable character, a folder name may not."""
+"""Names in paths, and paths in messages.
+
+A name becomes one part of a path: a dataid may contain any printable character, a folder name may not.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 # File systems allow 255 bytes for a part; a suffix may follow.
 _MAX_LENGTH: Final = 200
+
+
+def in_project(file: str) -> str:
+    """Relative to the folder of the project, in which every process runs."""
+    with suppress(ValueError, OSError):
+        return str(Path(file).relative_to(Path.cwd()))
+    return file
 
 
 def path_part(name: str) -> str:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from itertools import islice
 from reprlib import Repr
 
+_NAMES = "password|passwd|passphrase|pwd|secret|token"
+_PASSWORDS = re.compile(
+    rf"""(?ix) ( :// [^/\s:@]* : ) [^\s/@]+ (?=@)                    # of a URL
+           | ( (?:{_NAMES}) \s* = \s* (?!=) ["']? ) [^\s,;&)"'{{]+   # password=...
+           | ( ["'] (?:{_NAMES}) ["'] \s* : \s* ["'] ) [^"']+       # "password": "..."
+    """
+)
 _repr = Repr()
 _repr.maxstring = _repr.maxlong = _repr.maxother = 60
 _repr.maxlevel = 3
@@ -43,6 +51,11 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str, *, likeness: f
 def counted(number: int, noun: str) -> str:
     """`1 row`, `1,000 rows`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def masked(text: str) -> str:
+    """Passwords in URLs and in settings such as `password=...` become `***`."""
+    return _PASSWORDS.sub(lambda found: f"{''.join(part for part in found.groups() if part)}***", text)
 
 
 def brief(value: object) -> str:

@@ -84,7 +84,7 @@ class DatasetIOManager(dg.ConfigurableIOManager):
                 {"made": len(made.result.published), "satisfied": len(made.satisfied), "not_made": len(not_made)}
             )
             if not_made:
-                raise _failure(obj, not_made, made.requested)
+                raise _failure(obj, not_made, made.requested, made.result.tracebacks)
 
     def load_input(self, context: dg.InputContext) -> DataFrame:
         """The current versions of the chunks that a plain Dagster asset reads, as one DataFrame."""
@@ -195,13 +195,24 @@ def _report_satisfied(
         events.add(metadata.event_of(asset_key, dataid, note, manifest, made))
 
 
-def _failure(requested: ChunkRequest, not_made: Mapping[DataId, str], total: int) -> dg.Failure:
+def _failure(
+    requested: ChunkRequest, not_made: Mapping[DataId, str], total: int, tracebacks: Mapping[DataId, str]
+) -> dg.Failure:
+    """The description has the first traceback of the author's code: the failed step shows it without a click."""
     reasons = listing([f"{dataid}: {reason}" for dataid, reason in not_made.items()], _SHOWN, "; ")
     rows = "".join(
         f"| {dataid} | {' '.join(reason.split())[:300]} |\n" for dataid, reason in list(not_made.items())[:1000]
     )
+    different: dict[str, list[DataId]] = {}
+    for dataid, trace in tracebacks.items():
+        different.setdefault(trace, []).append(dataid)
+    sections = [f"{listing(dataids, _SHOWN)}:\n{trace}" for trace, dataids in different.items()][:_SHOWN]
+    description = f"{len(not_made)} of {total} chunks of {requested.node.dataset.datasetid} were not made: {reasons}"
     return dg.Failure(
-        description=f"{len(not_made)} of {total} chunks of {requested.node.dataset.datasetid} were not made: {reasons}",
-        metadata={"not_made": dg.MetadataValue.md(f"| chunk | why |\n|---|---|\n{rows}")},
+        description="\n\n".join([description, *sections[:1]]),
+        metadata={
+            "not_made": dg.MetadataValue.md(f"| chunk | why |\n|---|---|\n{rows}"),
+            **({"tracebacks": dg.MetadataValue.text("\n\n".join(sections))} if sections else {}),
+        },
         allow_retries=False,
     )

@@ -12,20 +12,27 @@ from ..ledger.retry import gives_way
 from ..model.claim import Claim
 from ..model.errors import ClaimLost
 from ..model.ids import RunId
+from ..model.text import masked
 
 # A reason is for a person to read: a long stack trace is cut.
 _MAX_REASON = 2000
+_MAX_TRACEBACK = 20_000
 
 
-def fail(ledger: Ledger, claim: Claim, reason: str) -> None:
-    """FAILED, until a person or the retry policy of the Job resubmits it."""
-    fail_many(ledger, [claim], [reason])
+def fail(ledger: Ledger, claim: Claim, reason: str, traceback: str | None = None) -> None:
+    """FAILED, until a person or the retry policy of the Job resubmits it. `traceback`: the lines of the author's files
+    in which it failed."""
+    fail_many(ledger, [claim], [reason], [traceback])
 
 
 @gives_way
-def fail_many(ledger: Ledger, claims: Sequence[Claim], reasons: Sequence[str]) -> None:
+def fail_many(
+    ledger: Ledger, claims: Sequence[Claim], reasons: Sequence[str], tracebacks: Sequence[str | None] | None = None
+) -> None:
+    short = [_short(reason) for reason in reasons]
+    kept = [_storable(text, _MAX_TRACEBACK) if text else None for text in tracebacks or [None] * len(claims)]
     with ledger.statement() as statement:
-        released = ledger_claims.release(statement, claims, "failed", [_short(reason) for reason in reasons])
+        released = ledger_claims.fail(statement, claims, short, kept)
     if lost := [claim for claim in claims if claim.claim_id not in released]:
         raise ClaimLost(lost, "fail")
 
@@ -53,5 +60,10 @@ def abandon_run(ledger: Ledger, run_id: RunId, reason: str) -> int:
 
 
 def _short(reason: str) -> str:
-    text = reason.replace("\x00", "").encode(errors="replace").decode().strip() or "no reason was given"
-    return text if len(text) <= _MAX_REASON else text[: _MAX_REASON - 3] + "..."
+    return _storable(reason, _MAX_REASON) or "no reason was given"
+
+
+def _storable(text: str, most: int) -> str:
+    """Without what Postgres refuses, and without passwords."""
+    text = masked(text.replace("\x00", "").encode(errors="replace").decode().strip())
+    return text if len(text) <= most else text[: most - 3] + "..."

@@ -11,6 +11,7 @@ import dagster as dg
 import pytest
 from dagster._core.event_api import PartitionKeyFilter
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, lit, udf
 from pyspark.sql.types import StructType
 
 from opendataflow_dagster import (
@@ -30,6 +31,7 @@ from opendataflow_dagster import (
 )
 from opendataflow_dagster.engine import heartbeat
 from opendataflow_dagster.engine.declaration import Declaration
+from opendataflow_dagster.insight.story import story
 from opendataflow_dagster.ledger import chunks
 from opendataflow_dagster.protocol.heal import heal
 from opendataflow_dagster.protocol.throttle import pause, throttle
@@ -61,6 +63,46 @@ def source(bad: set[str] | None = None, seen: list[str] | None = None) -> Declar
 @dataset(partitions=DAYS, checks=[row_count(minimum=1)])
 def clean(raw: DataFrame) -> DataFrame:
     return raw.where("id > 0")
+
+
+def test_a_failed_step_and_the_ledger_have_the_lines_of_the_authors_code_and_no_others(project: Project) -> None:
+    @udf("long")
+    def halved(number: int) -> int:
+        raise ZeroDivisionError("no halves today")  # in a worker
+
+    @dataset(partitions=DAYS)
+    def raised(context: ChunkContext) -> DataFrame:
+        raise ValueError("a word where a number should be")  # at once
+
+    @dataset(partitions=DAYS)
+    def misspelt(context: ChunkContext) -> DataFrame:
+        return context.spark.range(3).select("idd")  # in Spark
+
+    @dataset(partitions=DAYS)
+    def of_worker(context: ChunkContext) -> DataFrame:
+        return context.spark.range(3).select(halved("id").alias("half"))
+
+    @dataset(partitions=DAYS)  # while it is written
+    def lazy(context: ChunkContext) -> DataFrame:
+        return context.spark.range(3).select((lit(1) / col("id")).alias("share"))
+
+    project.build(raised, misspelt, of_worker, lazy)
+    code = Path(__file__).read_text().splitlines()
+    for datasetid, comment, message in (
+        ("raised", "# at once", "ValueError: a word where a number should be"),
+        ("misspelt", "# in Spark", "[UNRESOLVED_COLUMN.WITH_SUGGESTION]"),
+        ("of_worker", "# in a worker", "ZeroDivisionError: no halves today"),
+        ("lazy", "# while it is written", "[DIVIDE_BY_ZERO]"),
+    ):
+        said = project.launch(datasetid, day(1)).said
+        line = next(number for number, text in enumerate(code, 1) if text.endswith(comment))
+        assert f'tests/dagster/test_run.py", line {line}, ' in said, datasetid
+        assert message in said.partition("Traceback")[2]
+        (attempt,) = story(project.flow.ledger, key(f"{datasetid}/{day(1)}")).attempts
+        assert attempt.traceback is not None
+        assert attempt.traceback in said
+        for frame in ("opendataflow_dagster", "pyspark/", "py4j", "java", "concurrent/futures"):
+            assert frame not in attempt.traceback, attempt.traceback
 
 
 def records(told: object) -> list[dict[str, object]]:

@@ -140,6 +140,28 @@ def test_chunk_show_prints_everything_about_a_failed_chunk(run: Odf) -> None:
 
 
 @pytest.mark.usefixtures("restored")
+def test_chunk_show_prints_the_traceback_of_the_last_failure_and_json_all(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    run = Odf(url=flow.url)
+    for number in (1, 2):
+        if number > 1:
+            run.text("resubmit", "raw", "1")
+        trace = (
+            f'Traceback (most recent call last):\n  File "assets/raw.py", line {number}, in raw\n\x1b[31mValueError: no'
+        )
+        fail(flow.ledger, claim(flow.ledger, "load", "1"), "ValueError: no", trace)
+
+    lines = run.text("chunk", "show", "raw", "1").splitlines()
+    (begin,) = [number for number, line in enumerate(lines) if line.startswith("Where the attempt of ")]
+    assert lines[begin + 1 : begin + 4] == [
+        "  Traceback (most recent call last):",
+        '    File "assets/raw.py", line 2, in raw',
+        "  \\x1b[31mValueError: no",
+    ]
+    attempts = run.json("chunk", "show", "raw", "1")["attempts"]
+    assert ["line 1" in attempts[0]["traceback"], "line 2" in attempts[1]["traceback"]] == [True, True]
+
+
 def test_chunk_show_json_has_answers_attempts_versions_and_inputs(month: Flow, run: Odf) -> None:
     month.type(
         "update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'flights' and dataid = '2024-01-01'"

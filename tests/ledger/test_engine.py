@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from opendataflow_dagster.engine.publisher import Publisher, StagedChunk
 from opendataflow_dagster.engine.retry import Retry
 from opendataflow_dagster.engine.run_result import ChunkResult, RunResult
 from opendataflow_dagster.engine.source import SourceContext
+from opendataflow_dagster.insight.story import story
 from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.claim import Claim
 from opendataflow_dagster.model.errors import (
@@ -35,12 +37,14 @@ from opendataflow_dagster.model.errors import (
 from opendataflow_dagster.model.ids import DataId, DatasetId
 from opendataflow_dagster.model.job import Policy
 from opendataflow_dagster.model.manifest import File, NewManifest
-from opendataflow_dagster.protocol.claim import claim_many
+from opendataflow_dagster.protocol.claim import claim, claim_many
 from opendataflow_dagster.protocol.job_run import begin_run
 from opendataflow_dagster.protocol.publish import Published, StagedClaim, publish_many
 from opendataflow_dagster.protocol.register import plan
+from opendataflow_dagster.protocol.release import fail
+from opendataflow_dagster.protocol.resubmit import resubmit
 from opendataflow_dagster.protocol.throttle import throttle
-from tests.factories import Flow, job
+from tests.factories import Flow, job, key
 
 LOG = logging.getLogger(__name__)
 
@@ -107,6 +111,57 @@ def make(flow: Flow, source: NoteSource, dataids: Sequence[str]) -> tuple[RunRes
     result = RunResult()
     run.make([DataId(dataid) for dataid in dataids], result)
     return result, [chunk for chunk in results if chunk.status == "published"]
+
+
+def test_a_failure_keeps_the_lines_of_the_authors_code_and_no_password(flow: Flow) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class BrokenSource(NoteSource):
+        def make(
+            self, declaration: Declaration, context: SourceContext, held: HeldClaim
+        ) -> Mapping[DatasetId, NewManifest]:
+            return look_up({}, "postgresql://bob:hunter2@host/db")
+
+    make(flow, BrokenSource(text="hello"), ["a"])
+
+    told = story(flow.ledger, key("notes/a"))
+    (attempt,) = told.attempts
+    assert attempt.reason == "RuntimeError: no note at postgresql://bob:***@host/db"
+    assert attempt.traceback is not None
+    lines = attempt.traceback.splitlines()
+    frames = [line for line in lines if re.match(r'  File "tests/ledger/test_engine.py", line \d+, in ', line)]
+    assert [frame.rpartition(" ")[2] for frame in frames] == ["look_up", "make", "look_up"]
+    assert [line for line in lines if line not in frames] == [
+        "Traceback (most recent call last):",
+        "    return notes[place]",
+        "KeyError: 'postgresql://bob:***@host/db'",
+        "",
+        "That led to:",
+        "",
+        "Traceback (most recent call last):",
+        '    return look_up({}, "postgresql://bob:***@host/db")',
+        '    raise RuntimeError(f"no note at {place}") from error',
+        "RuntimeError: no note at postgresql://bob:***@host/db",
+    ]
+    assert flow.psql.execute("select count(*) from dataflow.failure").fetchone() == (1,)
+
+
+def test_a_claim_that_was_lost_leaves_no_traceback(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    plan(flow.ledger, job("load: -> raw"), ["1"])
+    lost = claim(flow.ledger, "load", "1")
+    resubmit(flow.ledger, [key("raw/1")], by="ada")
+
+    with pytest.raises(ClaimLost):
+        fail(flow.ledger, lost, "too late", "Traceback of a claim that was lost")
+
+    assert flow.psql.execute("select count(*) from dataflow.failure").fetchone() == (0,)
+
+
+def look_up(notes: Mapping[str, Mapping[DatasetId, NewManifest]], place: str) -> Mapping[DatasetId, NewManifest]:
+    try:
+        return notes[place]
+    except KeyError as error:
+        raise RuntimeError(f"no note at {place}") from error
 
 
 def test_a_source_defined_in_a_test_makes_chunks_and_a_failed_chunk_fails_alone(flow: Flow) -> None:

@@ -66,6 +66,7 @@ _WRITE = {"INSERT", "UPDATE", "DELETE"}
 #: What is written, by whom. Every role reads every table, except for the passwords in dataset.
 OPERATORS_WRITE: dict[str, set[str]] = {
     "datastatus": _STATUS,
+    "failure": {"INSERT"},
     "job_control": _CONTROL,
     "reported": {"INSERT", "DELETE"},
 }
@@ -79,7 +80,7 @@ ADMINS_WRITE = {
 TABLES = {
     *("chunk_event", "chunk_input", "data_manifest", "dataset", "datastatus", "job", "job_control", "job_event"),
     *("job_policy", "job_run", "migration", "registry_event", "reported", "runnable", "status_transition", "verdict"),
-    *("patrol", "stale", "turn", "unsettled"),
+    *("failure", "patrol", "stale", "turn", "unsettled"),
     "version_sweep",
 }
 TYPES = {"candidate", "change", "chunk", "fact", "in_row", "runnable_row", "staged", "taken"}

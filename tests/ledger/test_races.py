@@ -822,7 +822,7 @@ def operations_on_a_graph(flow: Flow) -> dict[str, Operation]:
     return {
         **operations,
         "renew raw/1 and tidy/2": lambda transaction: ledger_claims.renew(transaction, [raw_1, clean_2]),
-        "fail raw/1": lambda transaction: ledger_claims.release(transaction, [raw_1], "failed", ["disk full"]),
+        "fail raw/1": lambda transaction: ledger_claims.fail(transaction, [raw_1], ["disk full"], [None]),
         "claim clean/3": takes("clean", "3"),
         "claim daily/3": takes("daily", "3"),
         "claim look/4": takes("look", "4"),
@@ -877,7 +877,7 @@ def operations_on_a_line(flow: Flow) -> dict[str, Operation]:
         "publish tidy/1": publishes(flow, tidy_1),
         "publish tidy/2 with the content of tidy/3": publishes(flow, tidy_2, "the third"),
         "publish tidy/1 and tidy/2": lambda transaction: ledger_claims.publish(transaction, both),
-        "fail tidy/1": lambda transaction: ledger_claims.release(transaction, [tidy_1], "failed", ["disk full"]),
+        "fail tidy/1": lambda transaction: ledger_claims.fail(transaction, [tidy_1], ["disk full"], [None]),
         "claim total/3": takes("total", "3"),
         "claim clean/4": takes("clean", "4"),
         "plan total/1": lambda transaction: registry.plan_chunks(transaction, total, [DataId("1")]),

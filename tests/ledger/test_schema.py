@@ -442,6 +442,7 @@ COLUMN = {
     "reported": "orchestrator",
     "runnable": "blocked",
     "status_transition": "old_status",
+    "failure": "traceback",
     "patrol": "dataid",
     "stale": "by",
     "turn": "sort_key",

@@ -8,10 +8,11 @@ import dagster as dg
 import pytest
 from playwright.sync_api import Page, expect
 
+from opendataflow_dagster.insight.story import story
 from opendataflow_dagster.ledger import chunks
 from opendataflow_dagster.protocol.hold import unhold
 from opendataflow_dagster.protocol.register import plan
-from tests.dagster_server import Server
+from tests.dagster_server import ROOT, Server
 from tests.effort import PATIENCE_SECONDS
 from tests.factories import job, key
 from tests.system.test_browser import page as page
@@ -58,6 +59,26 @@ def test_the_list_of_runs_shows_how_many_chunks_a_run_has_and_which_range(
     expect(label).to_be_visible()
     assert label.evaluate("label => label.scrollWidth <= label.clientWidth || !label.clientWidth"), "it is cut off"
     expect(page.get_by_text(DAYS[0], exact=True)).to_have_count(0)
+
+
+def test_a_failed_step_shows_the_authors_file_line_and_code(page: Page, served: Server) -> None:
+    flow, day = served.project.flow, "2024-04-01"
+    (served.bad / day).touch()
+    run_id = served.launch("raw", day)
+    served.wait_for_run(run_id)
+    (served.bad / day).unlink()
+    code = "raise ValueError("
+    lines = (ROOT / "tests" / "pipelines" / "chain.py").read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if code in text)
+
+    page.goto(f"{served.address}/runs/{run_id}")
+    place = f'File "tests/pipelines/chain.py", line {line}, in raw'
+    expect(page.get_by_text(place).first).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text(code).first).to_be_visible()
+
+    (attempt,) = story(flow.ledger, key(f"raw/{day}")).attempts
+    assert place in (attempt.traceback or "")
+    assert attempt.reason == "ValueError: the source sent a word where a number should be", "short, to be grouped"
 
 
 def submit(page: Page, served: Server, act: str, form: str) -> None:

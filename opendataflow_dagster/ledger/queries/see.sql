@@ -392,3 +392,7 @@ select c.jobid, c.concurrency, c.paused, c.reason from dataflow.job_control c wh
 -- Changes of the limits of a Job, newest first.
 select e.at, e.concurrency, e.paused is not null as paused, e.reason, coalesce(e.actor, e.login) as by from dataflow.job_event e
  where e.jobid = %(jobid)s order by e.event_id desc limit %(count)s
+
+-- name: tracebacks
+-- The lines of the author's files in which these claims failed.
+select f.claim_id, f.traceback from dataflow.failure f where f.claim_id = any (%(claim_ids)s::bigint[])

@@ -9,6 +9,7 @@ comment on sequence dataflow.claim_id is 'Fencing tokens: a newer claim always h
 comment on table dataflow.job_run is 'One execution of a Job, over one chunk or many.';
 comment on table dataflow.datastatus is 'OUT: the producer''s row, a lock for everyone. IN: a consumer''s row, a lock for that Job alone.';
 comment on table dataflow.chunk_input is 'Which input chunks a chunk needs, where the mapping is `listed`.';
+comment on table dataflow.failure is 'The lines of the author''s files in which a claim failed. Append only.';
 comment on table dataflow.data_manifest is 'The immutable record of each published version of a chunk.';
 comment on table dataflow.version_sweep is 'Versions whose files retention removed; a rollback to them is refused.';
 comment on table dataflow.verdict is 'The five answers of every claim and every refusal. Append only.';
