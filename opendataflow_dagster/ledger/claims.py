@@ -96,8 +96,8 @@ def runnable(transaction: Transaction, jobid: JobId, count: int) -> list[DataId]
     return [DataId(row["dataid"]) for row in transaction.rows("runnable_chunks", jobid=jobid, count=count)]
 
 
-def next_candidates(transaction: Transaction, jobid: JobId, count: int) -> list[Candidate]:
-    return _candidates(transaction.value("next_candidates", jobid=jobid, count=count))
+def next_candidates(transaction: Transaction, jobid: JobId, count: int, skip: int) -> list[Candidate]:
+    return _candidates(transaction.value("next_candidates", jobid=jobid, count=count, skip=skip))
 
 
 def named_candidates(transaction: Transaction, jobid: JobId, dataids: Sequence[DataId]) -> list[Candidate]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from random import randint
 
 from ..ledger import claims, lookup, registry
 from ..ledger.claims import Candidate
@@ -24,7 +25,7 @@ from ..model.verdict import Verdict
 from .gate import look_at_files, refuse_unknown_job, require_job
 from .release import abandon
 
-# A claim that lost its candidates to others tries more of them, up to this many.
+# A claim that lost its candidates to others tries later ones, up to about this many.
 _MOST_CANDIDATES = 1000
 
 
@@ -42,26 +43,26 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
     """The next chunks of a Job, at most `count`; none when nothing can run now."""
     if count < 1:
         raise InvalidInput(f"cannot claim {count} chunks; ask for at least one")
-    job, looked_further = job_id(jobid), False
+    job, skip, looked_further, is_last = job_id(jobid), 0, False, False
     claimed: list[Claim] = []
     pauses = Pauses(PATIENCE_SECONDS)
-    candidate_count = min(count, _MOST_CANDIDATES)
     with _given_back_on_error(ledger, claimed):
         while True:
+            wanted = min(count - len(claimed), _MOST_CANDIDATES)
             try:
                 with ledger.statement() as statement:
-                    candidates = claims.next_candidates(statement, job, candidate_count)
-                if not candidates:
+                    shown = _MOST_CANDIDATES if is_last else wanted
+                    candidates = claims.next_candidates(statement, job, shown, skip)
+                if not candidates and not skip:
                     if claimed or looked_further:
                         return claimed
                     _look_further(ledger, job)
                     looked_further = True
                     continue
                 placed, _ = _look_at_files(ledger, job, candidates)
-                if not placed:
+                if candidates and not placed:
                     continue  # these are blocked now, and others come next
                 with ledger.statement() as statement:
-                    wanted = min(count - len(claimed), len(placed))
                     taken = claims.claim(statement, job, placed, count=wanted, run_id=run_id)
             except LedgerConflict as conflict:
                 _give_way(ledger, job, conflict, pauses)
@@ -69,11 +70,14 @@ def claim_next(ledger: Ledger, jobid: str, count: int = 1, run_id: RunId | None 
             if taken is None:
                 refuse_unknown_job(ledger, job)
             claimed += taken.claims
-            # Candidates that are missing went to others who looked at the same moment: look further.
-            is_last = len(candidates) < candidate_count or candidate_count >= _MOST_CANDIDATES
-            if len(claimed) >= count or taken.free == 0 or is_last:
+            is_last = is_last or len(taken.claims) == wanted or (not skip and len(candidates) < wanted)
+            if is_last or taken.free == 0:
                 return claimed
-            candidate_count = min(4 * candidate_count, _MOST_CANDIDATES)
+            if len(candidates) < wanted or skip >= _MOST_CANDIDATES:
+                skip, is_last = 0, True  # once more, at everything
+            elif len(taken.claims) < len(placed):
+                # The others went to processes that looked at the same moment: look behind them, each at another place.
+                skip += wanted * randint(1, 3)  # noqa: S311
 
 
 def claim(ledger: Ledger, jobid: str, dataid: str, run_id: RunId | None = None) -> Claim:

@@ -721,6 +721,12 @@ def test_a_misplaced_chunk_does_not_block_its_neighbours(flow: Flow) -> None:
     assert [verdict.code for verdict in stored_verdicts(flow, "clean", "2")] == [Code.INVALID_PATH]
 
 
+def test_the_chunks_behind_a_misplaced_one_are_claimed_in_order(flow: Flow) -> None:
+    managed_input(flow, *"12345678")
+    file_of(flow, "raw/2").unlink()
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 3)] == ["1", "3", "4"]
+
+
 def test_one_misplaced_chunk_does_not_stop_the_other_claims_by_name(flow: Flow) -> None:
     managed_input(flow, "1", "2", "3")
     file_of(flow, "raw/2").unlink()

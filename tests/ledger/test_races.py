@@ -177,6 +177,17 @@ def _claim_by_name(barrier: Barrier, url: str, names: Sequence[str]) -> list[str
         return said
 
 
+def test_chunks_that_another_transaction_holds_are_passed_over(flow: Flow) -> None:
+    flow.register("clean: raw -> tidy", raw=external("raw"))
+    announce_many(flow, "raw", 10)
+    with session(flow) as other:
+        other.execute("select from dataflow.runnable where jobid = 'clean' and dataid <> '10' for update")
+        assert [claim.dataid for claim in claim_next(flow.ledger, "clean")] == ["10"]
+        assert claim_next(flow.ledger, "clean", 3) == []
+        other.rollback()
+    assert [claim.dataid for claim in claim_next(flow.ledger, "clean", 3)] == ["1", "2", "3"]
+
+
 @pytest.mark.parametrize("planned", [True, False])
 @pytest.mark.parametrize("outputs", ["raw", "left, right"])
 def test_of_two_concurrent_claims_by_name_one_wins_and_the_other_is_locked(

@@ -11,12 +11,12 @@ select a.dataid, a.problems, a.inputs from dataflow.answers(%(jobid)s, %(dataids
 select dataflow.record(%(jobid)s, %(dataids)s::text[], %(misplaced)s::text[], %(block)s)
 
 -- name: next_candidates
--- The next chunks with five yes, RESUBMIT first, in natural order. Nothing is locked.
+-- The next chunks with five yes, RESUBMIT first, in natural order, after the first few. Nothing is locked.
 select dataflow.with_manifests(array_agg(row (r.dataid, r.state, r.inputs)::dataflow.candidate))::text
   from (select r.dataid, r.xmin::text as state, r.inputs from dataflow.runnable r
          where r.jobid = %(jobid)s and r.blocked is null
          order by r.resubmit desc, r.sort_key, r.dataid
-         limit %(count)s) r
+         limit %(count)s offset %(skip)s) r
 
 -- name: named_candidates
 -- Those of these chunks that have five yes. Nothing is locked.
