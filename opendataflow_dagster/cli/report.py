@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _FILE = "odf-report.html"
 _RUNS = 15
+_STALE = 500
 
 
 @click.command()
@@ -76,6 +77,7 @@ def _write(ledger: Ledger, target: Path, since: datetime | None, every: float | 
 def _figures(ledger: Ledger, since: datetime | None) -> PageFigures:
     from opendataflow_dagster.insight import report as insight
     from opendataflow_dagster.insight.runs import find_runs
+    from opendataflow_dagster.insight.stale import stale
 
     from .page.document import PageFigures
 
@@ -86,6 +88,7 @@ def _figures(ledger: Ledger, since: datetime | None) -> PageFigures:
         at=now,
         ledger=current,
         failures=failures,
+        stale=stale(ledger, count=_STALE),
         throughput=insight.report_throughput(ledger, now),
         durations=insight.chunk_durations(ledger),
         runs=find_runs(ledger, count=_RUNS),
@@ -107,6 +110,7 @@ def _print_json(figures: PageFigures) -> None:
         {
             **output.jsonable(figures.ledger),
             "failures": figures.failures,
+            "stale": figures.stale,
             "durations": figures.durations,
             "hours": figures.throughput.hours,
             "days": figures.throughput.days,

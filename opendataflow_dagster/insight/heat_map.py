@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ..ledger import overview
 from ..ledger.database import Transaction
 from ..ledger.overview import CellCount as CellCount
-from ..model.ids import DataId, DatasetId
+from ..ledger.staleness import stale_chunks
+from ..model.ids import ChunkKey, DataId, DatasetId
+from .stale import cause_of
 
 #: What no status says, in lower case. An unknown status is worse than all of these.
 WORST_FIRST = ("FAILED", "HOLD", "stale", "RUNNING", "RESUBMIT", "PENDING", "missing", "SKIPPED", "READY")
@@ -48,7 +50,9 @@ def heat_maps(
     transaction: Transaction, datasetids: Sequence[DatasetId], incomplete: Sequence[DatasetId]
 ) -> list[HeatMap]:
     """In the order of the names. `incomplete`: the DataSets with missing chunks."""
-    counts = overview.heat_cells(transaction, datasetids, incomplete=incomplete, most=_MOST_CELLS)
+    counts = _with_causes(
+        transaction, overview.heat_cells(transaction, datasetids, incomplete=incomplete, most=_MOST_CELLS)
+    )
     maps = {
         datasetid: HeatMap(
             datasetid=datasetid,
@@ -57,6 +61,21 @@ def heat_maps(
         for datasetid, of_dataset in groupby(counts, lambda count: count.datasetid)
     }
     return [maps[datasetid] for datasetid in datasetids if datasetid in maps]
+
+
+def _with_causes(transaction: Transaction, counts: Sequence[CellCount]) -> list[CellCount]:
+    """With the causes of the stale chunks as reasons."""
+    examples = [count for count in counts if count.status == "stale"]
+    found = stale_chunks(
+        transaction, [*{count.datasetid for count in examples}], [*{count.example for count in examples}]
+    )
+    causes = {chunk.key: cause_of(chunk) for chunk in found}
+    return [
+        replace(count, reason=causes.get(ChunkKey(datasetid=count.datasetid, dataid=count.example)))
+        if count.status == "stale"
+        else count
+        for count in counts
+    ]
 
 
 def badness(status: str) -> int:

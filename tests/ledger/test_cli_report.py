@@ -25,8 +25,9 @@ from opendataflow_dagster.ledger.database import Ledger
 from opendataflow_dagster.model.partitions import TimePartitions
 from opendataflow_dagster.protocol.claim import claim
 from opendataflow_dagster.protocol.release import fail
+from opendataflow_dagster.protocol.resubmit import resubmit
 from tests.effort import PATIENCE_SECONDS
-from tests.factories import Flow
+from tests.factories import Flow, key
 from tests.ledger.test_cli_db import ODF, environment
 from tests.operator import Odf, after_an_outage
 from tests.scripts import hear_signals
@@ -128,6 +129,25 @@ def test_the_report_names_late_chunks_and_data_that_is_not_fresh(flow: Flow) -> 
     assert re.search(r"raw \d [0-9-]+ is missing", now)
 
 
+def test_the_report_names_stale_chunks_and_their_causes(flow: Flow) -> None:
+    flow.register("load: -> raw", "clean: raw -> tidy", "count: tidy -> summary")
+    for day in ("2024-01-01", "2024-01-02"):
+        for jobid in ("load", "clean", "count"):
+            flow.produce(jobid, day)
+    resubmit(flow.ledger, [key("raw/2024-01-02")], by="ada", reason="the source was corrected")
+    flow.produce("load", "2024-01-02")
+    page = Odf(url=flow.url).text("report", "-o", "-")
+    now = text(page.split("<body>")[1].split('id="datasets"')[0])
+    assert "2 stale chunks: READY, but made from old inputs" in now
+    assert "made from version 1 of raw/2024-01-02, which is now at version 2" in now
+    assert "odf refresh" in now
+    (tidy,) = (each for each in facts(page)["maps"] if each["name"] == "tidy")
+    assert [cell[2] for cell in tidy["cells"]] == ["READY", "stale"]
+    assert tidy["cells"][1][4] == "made from version 1 of raw/2024-01-02, which is now at version 2"
+    stories = {text(story): text(told) for story, told in STORY.findall(page)}
+    assert "which is stale because of raw/2024-01-02" in stories["~ stale summary/2024-01-02"]
+
+
 def test_the_stories_of_failed_waiting_and_running_chunks_are_in_the_page(run: Odf) -> None:
     page = run.text("report", "-o", "-")
     stories = {text(story): text(told) for story, told in STORY.findall(page)}
@@ -216,7 +236,7 @@ def test_a_healthy_ledger_says_that_nothing_is_wrong(flow: Flow) -> None:
     flow.register("load: -> raw")
     flow.produce("load", "1")
     page = Odf(url=flow.url).text("report", "-o", "-")
-    assert "Nothing: no chunk failed, is late, waits or is on hold." in page
+    assert "Nothing: no chunk failed, is late or stale, waits or is on hold." in page
     assert "<title>OpenDataFlow report</title>" in page
 
 

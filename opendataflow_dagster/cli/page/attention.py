@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from opendataflow_dagster.insight.stale import cause_of, is_left_to_a_person
 from opendataflow_dagster.model.ids import ChunkKey
 from opendataflow_dagster.model.status import Status
 
@@ -15,9 +16,10 @@ from .parts import Html, Stories, badge, command, moment, name, names, section, 
 if TYPE_CHECKING:
     from opendataflow_dagster.insight.deadlines import Deadlines
     from opendataflow_dagster.insight.report import FailureReport
+    from opendataflow_dagster.insight.stale import StaleReport
     from opendataflow_dagster.insight.status import DatasetStatus
 
-_NOTHING = "Nothing: no chunk failed, is late, waits or is on hold."
+_NOTHING = "Nothing: no chunk failed, is late or stale, waits or is on hold."
 _CAUSES = 50
 _FAILURES = 500
 #: Planned or to be made again, and not running.
@@ -25,9 +27,19 @@ WAITING = (Status.PENDING, Status.RESUBMIT)
 
 
 def attention(
-    failures: FailureReport, deadlines: Deadlines, datasets: Sequence[DatasetStatus], stories: Stories
+    failures: FailureReport,
+    stale: StaleReport,
+    deadlines: Deadlines,
+    datasets: Sequence[DatasetStatus],
+    stories: Stories,
 ) -> Html:
-    parts = [_failures(failures, stories), _late(deadlines), _waiting(datasets, stories), _held(datasets)]
+    parts = [
+        _failures(failures, stories),
+        _late(deadlines),
+        _stale(stale, stories),
+        _waiting(datasets, stories),
+        _held(datasets),
+    ]
     found = [part for part in parts if part]
     return section("now", "What is wrong now", *(found or [f"<p>{_NOTHING}</p>"]))
 
@@ -79,6 +91,38 @@ def _late(deadlines: Deadlines) -> Html:
     title = f"{counted(len({late.datasetid for late in find_late(deadlines)}), 'DataSet')} late"
     return f'<h3 id="late">{badge("late")}{title}</h3>' + table(
         ["DataSet", "late", "what", "since"], rows, right=["late"]
+    )
+
+
+def _stale(stale: StaleReport, stories: Stories) -> Html:
+    if not stale.total:
+        return ""
+    # The first of each DataSet: those with a newer input of their own.
+    examples = {chunk.key.datasetid: chunk for chunk in reversed(stale.chunks)}
+    rows = [
+        [
+            name(count.datasetid),
+            f"{count.stale:,}",
+            moment(count.since),
+            stories.link(example.key) if (example := examples.get(count.datasetid)) else "",
+            text(cause_of(example)) if example else "",
+            "too many: by hand" if is_left_to_a_person(count) else "by itself" if count.is_rebuilt else "by hand",
+        ]
+        for count in stale.datasets
+    ]
+    chunks = [
+        [stories.link(chunk.key), text(cause_of(chunk)), moment(chunk.since), name(chunk.by or ""), f"{chunk.below:,}"]
+        for chunk in stale.chunks
+    ]
+    unlisted = stale.total - len(chunks)
+    return (
+        f'<h3 id="stale">{badge("stale")}{counted(stale.total, "stale chunk")}: READY, but made from old inputs</h3>'
+        + table(["DataSet", "stale", "since", "for example", "cause", "made again"], rows, right=["stale"])
+        + f"<details><summary>Stale chunks ({len(chunks):,})</summary>"
+        + table(["chunk", "cause", "since", "by", "further down"], chunks, right=["further down"])
+        + (f"<p>And {unlisted:,} more: {command('odf stale')}</p>" if unlisted else "")
+        + "</details>"
+        + f'<p class="next">Make exactly these again, producers first: {command("odf refresh")}</p>'
     )
 
 

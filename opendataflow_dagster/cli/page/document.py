@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ThroughputReport,
     )
     from opendataflow_dagster.insight.runs import JobRun
+    from opendataflow_dagster.insight.stale import StaleReport
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +40,7 @@ class PageFigures:
     at: datetime
     ledger: LedgerReport
     failures: FailureReport
+    stale: StaleReport
     throughput: ThroughputReport
     durations: Sequence[ChunkDurations]
     runs: Sequence[JobRun]
@@ -52,7 +54,7 @@ def document(figures: PageFigures, every: float | None = None) -> Html:
     told = Stories(each.story.key for each in figures.stories)
     body = [
         _header(figures, every),
-        attention(figures.failures, glance.deadlines, glance.datasets, told),
+        attention(figures.failures, figures.stale, glance.deadlines, glance.datasets, told),
         datasets(glance.datasets, figures.maps, told),
         throughput(figures.throughput),
         runs(glance.running, figures.runs, figures.ledger.newest_runs, figures.durations, told),
@@ -93,13 +95,12 @@ def _header(figures: PageFigures, every: float | None) -> Html:
     late = {*(chunk.datasetid for chunk in deadlines.late), *(data.datasetid for data in deadlines.not_fresh)}
     missing = sum(dataset.missing for dataset in datasets)
     waiting = sum(dataset.counts.get(status, 0) for dataset in datasets for status in WAITING)
-    stale = sum(dataset.stale for dataset in datasets)
     cards = [
         ("now", mark("FAILED"), f"{len(figures.failures.chunks):,}", f"of {len(figures.failures.causes):,} causes"),
         ("now", mark("late"), f"{len(late):,}", "of the DataSets"),
+        ("now", mark("stale"), f"{figures.stale.total:,}", "READY, of old inputs"),
         ("now", mark("missing"), f"{missing:,}", "expected, not there"),
-        ("now", mark("PENDING"), f"{waiting:,}", "or RESUBMIT: waiting"),
-        ("datasets", mark("stale"), f"{stale:,}", "READY, from old inputs"),
+        ("now", mark("PENDING"), f"{waiting:,}", "or RESUBMIT"),
         ("runs", mark("RUNNING"), f"{running:,}", "now"),
         ("datasets", mark("READY"), f"{ready:,}", f"of {expected:,} expected"),
     ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from opendataflow_dagster.insight.stale import cause_of
+
 from ..history import transition
-from ..output import listing, span
+from ..output import counted, listing, span
 from .parts import Html, Stories, command, mark, moment, name, section, show, table, text
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def _story(story: Story, place: str | None, answers: Verdict | None) -> Html:
         _history(story),
         f"<p>All of it: {command(show(story.key))}</p>",
     ]
-    status = story.chunks[0].status or "NULL" if story.chunks else "deleted"
+    status = "stale" if story.stale else story.chunks[0].status or "NULL" if story.chunks else "deleted"
     return (
         f'<details class="story"><summary>{mark(status)} <b>{text(story.key)}</b></summary>'
         f'<div id="story-{place}" data-title="{text(story.key)}">{"".join(parts)}</div></details>'
@@ -53,11 +55,11 @@ def _story(story: Story, place: str | None, answers: Verdict | None) -> Html:
 
 
 def _stale(story: Story) -> Html:
-    return "".join(
-        f"<p>Stale: made from {_version(newer.used)} of {text(newer.datasetid)}/{text(newer.dataid)}, "
-        f"which is now at {_version(newer.current)}.</p>"
-        for newer in story.newer_inputs
-    )
+    if (stale := story.stale) is None:
+        return ""
+    by = f", by {text(stale.by)}" if stale.by else ""
+    below = f" {counted(stale.below, 'stale chunk')} further down." if stale.below else ""
+    return f"<p>{mark('stale')} since {moment(stale.since)}{by}: {text(cause_of(stale))}.{below}</p>"
 
 
 def _other_code(story: Story) -> Html:
@@ -66,10 +68,6 @@ def _other_code(story: Story) -> Html:
         for chunk in story.chunks
         if chunk.is_other_code
     )
-
-
-def _version(number: int | None) -> str:
-    return f"version {number}" if number else "an external version"
 
 
 def _answers(title: str, verdict: Verdict | None) -> Html:

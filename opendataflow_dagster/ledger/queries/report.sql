@@ -1,7 +1,7 @@
 -- name: heat_cells
 -- The chunks of some DataSets in natural order, with the declared past partitions that have none, in at most so many cells of
--- each DataSet: how many chunks of a cell have each status, and an example. A READY
--- chunk that is stale is stale.
+-- each DataSet: how many chunks of a cell have each status, and an example. A READY chunk that is stale is
+-- stale, since it became so.
 with expected as (
     select d.datasetid, x.dataid
       from dataflow.dataset d
@@ -10,10 +10,10 @@ with expected as (
        and not exists (select from dataflow.datastatus s
                         where s.datasetid = d.datasetid and s.dataid = x.dataid and s.locktype = 'OUT')
 ), chunk as (
-    select s.datasetid, s.dataid,
-           case when s.status = 'READY' and exists (select from dataflow.stale t where t.datasetid = s.datasetid and t.dataid = s.dataid)
-                then 'stale' else coalesce(s.status, 'NULL') end as status, s.modified, s.reason
+    select s.datasetid, s.dataid, case when t.dataid is not null then 'stale' else coalesce(s.status, 'NULL') end as status,
+           coalesce(t.since, s.modified) as modified, s.reason
       from dataflow.datastatus s
+      left join dataflow.stale t on t.datasetid = s.datasetid and t.dataid = s.dataid and s.status = 'READY'
      where s.locktype = 'OUT' and s.datasetid = any (%(datasetids)s)
     union all
     select e.datasetid, e.dataid, 'missing', null, null from expected e
