@@ -12,7 +12,7 @@ from ..ledger import chunks, events, steering
 from ..ledger.chunks import Event as Event
 from ..ledger.database import Ledger
 from ..ledger.events import DefinitionEvent, EventFilter, Relation
-from ..ledger.names import unknown_chunk
+from ..ledger.names import unknown_chunks
 from ..ledger.retry import gives_way
 from ..ledger.steering import ControlChange
 from ..model.ids import ChunkKey, dataset_id, job_id
@@ -54,7 +54,7 @@ def chunk_history(ledger: Ledger, key: ChunkKey, *, with_reads: bool = False) ->
     with ledger.statement() as statement:
         history = chunks.history(statement, key)
         if not history:
-            raise unknown_chunk(statement, key)
+            raise unknown_chunks(statement, [key])
     return [event for event in reversed(history) if with_reads or event.locktype == Locktype.OUT]
 
 

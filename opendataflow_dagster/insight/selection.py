@@ -10,7 +10,7 @@ from ..ledger import lookup
 from ..ledger.chunks import Chunk as Chunk
 from ..ledger.chunks import find
 from ..ledger.database import Ledger, Transaction
-from ..ledger.names import unknown_chunk, unknown_dataset
+from ..ledger.names import unknown_chunks, unknown_dataset
 from ..ledger.retry import gives_way
 from ..model.errors import InvalidInput, UnknownName
 from ..model.ids import ChunkKey, DataId, DatasetId, data_id, dataset_id, job_id
@@ -53,7 +53,9 @@ def select_chunks(ledger: Ledger, selection: Selection, *, count: int = _ALL) ->
     refuse_unknown_statuses(selection.statuses, {chunk.status for chunk in chunks})
     if not selection.filters and count == _ALL and (missing := set(names) - {chunk.dataid for chunk in chunks}):
         with ledger.statement() as statement:
-            raise unknown_chunk(statement, ChunkKey(datasetid=datasets[0], dataid=min(missing)))
+            raise unknown_chunks(
+                statement, [ChunkKey(datasetid=datasets[0], dataid=dataid) for dataid in sorted(missing)]
+            )
     return chunks
 
 

@@ -10,7 +10,7 @@ from ..ledger import chunks as ledger_chunks
 from ..ledger.chunks import Chunk, Event, NewerInput, consumers_of, newer_inputs, versions_of
 from ..ledger.database import Ledger
 from ..ledger.definitions import current_codes
-from ..ledger.names import unknown_chunk
+from ..ledger.names import unknown_chunks
 from ..ledger.retry import gives_way
 from ..ledger.staleness import StaleChunk, stale_chunks
 from ..model.errors import UnknownName
@@ -63,7 +63,7 @@ def story(ledger: Ledger, key: ChunkKey) -> Story:
         chunks = ledger_chunks.find(transaction, [key])
         events = ledger_chunks.history(transaction, key)
         if not chunks and not events:
-            raise unknown_chunk(transaction, key)
+            raise unknown_chunks(transaction, [key])
         versions = versions_of(transaction, key)
         claim_ids = {event.claim_id for event in events if event.claim_id is not None}
         tracebacks = ledger_chunks.tracebacks(transaction, sorted(claim_ids))

@@ -13,7 +13,7 @@ from ..model.manifest import Manifest, NewManifest
 from ..model.verdict import Verdict
 from . import rows
 from .database import Transaction
-from .names import unknown_chunk
+from .names import unknown_chunks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +80,7 @@ def find(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[Chunk]:
 def require(transaction: Transaction, keys: Sequence[ChunkKey]) -> None:
     known = {ChunkKey(datasetid=chunk.datasetid, dataid=chunk.dataid) for chunk in find(transaction, keys)}
     if unknown := sorted(set(keys) - known):
-        raise unknown_chunk(transaction, unknown[0])
+        raise unknown_chunks(transaction, unknown)
 
 
 def downstream(transaction: Transaction, keys: Sequence[ChunkKey]) -> list[ChunkKey]:

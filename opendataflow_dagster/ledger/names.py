@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from ..model.errors import UnknownName
 from ..model.ids import ChunkKey, DatasetId, JobId
-from ..model.text import did_you_mean
+from ..model.text import did_you_mean, listing
 from .database import Transaction
 
 
 def unknown_dataset(transaction: Transaction, datasetid: DatasetId) -> UnknownName:
-    advice = did_you_mean(datasetid, _names(transaction, "dataset_names"), "list the DataSets with: odf dataset list")
-    return UnknownName(f"DataSet {datasetid} is not registered; {advice}")
+    return UnknownName(_dataset(transaction, datasetid))
 
 
 def unknown_job(transaction: Transaction, jobid: JobId) -> UnknownName:
@@ -20,14 +20,21 @@ def unknown_job(transaction: Transaction, jobid: JobId) -> UnknownName:
     return UnknownName(f"job {jobid} is not registered; {advice}")
 
 
-def unknown_chunk(transaction: Transaction, key: ChunkKey) -> UnknownName:
-    if not transaction.value("is_dataset", datasetid=key.datasetid):
-        return unknown_dataset(transaction, key.datasetid)
-    around = _names(transaction, "dataids_around", datasetid=key.datasetid, dataid=key.dataid)
-    listed = f"list the chunks with: {shlex.join(['odf', 'chunks', key.datasetid, '--list'])}"
+def unknown_chunks(transaction: Transaction, keys: Sequence[ChunkKey]) -> UnknownName:
+    """At least one. What may have been meant is said of the first."""
+    first, unknown = keys[0], f"there is no chunk {listing(keys)}"
+    if not transaction.value("is_dataset", datasetid=first.datasetid):
+        return UnknownName(f"{unknown}: {_dataset(transaction, first.datasetid)}")
+    around = _names(transaction, "dataids_around", datasetid=first.datasetid, dataid=first.dataid)
+    listed = f"list the chunks with: {shlex.join(['odf', 'chunks', first.datasetid, '--list'])}"
     # Dates are all alike: only a slip of the finger is worth a question.
-    advice = did_you_mean(key.dataid, around, listed, likeness=0.85)
-    return UnknownName(f"there is no chunk {key}; {advice}")
+    return UnknownName(f"{unknown}; {did_you_mean(first.dataid, around, listed, likeness=0.85)}")
+
+
+def _dataset(transaction: Transaction, datasetid: DatasetId) -> str:
+    listed = "list the DataSets with: odf dataset list"
+    advice = did_you_mean(datasetid, _names(transaction, "dataset_names"), listed)
+    return f"DataSet {datasetid} is not registered; {advice}"
 
 
 def _names(transaction: Transaction, statement: str, **values: str) -> list[str]:

@@ -316,7 +316,7 @@ def test_an_unknown_chunk_or_dataset_is_refused_and_nothing_else_changes(
         verb(flow.ledger, [key(unknown)], by="ada")
         assert flow.status(unknown) in ("HOLD", "SKIPPED"), "a chunk that is not there yet can be held before it comes"
         return
-    with refused(flow, UnknownName, unknown, "correct the name"):
+    with refused(flow, UnknownName, f"there is no chunk {unknown}", "list the "):
         verb(flow.ledger, [key("raw/1"), key(unknown)], by="ada")
 
 
