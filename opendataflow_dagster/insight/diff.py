@@ -68,7 +68,8 @@ def prepare(ledger: Ledger, request: DiffRequest) -> Comparison:
         values = sum(each.rows * len(each.columns) for each in read)
         is_small = values <= MOST_VALUES and sum(each.bytes for each in read) <= MOST_BYTES
         if not pairing.columns:
-            pairing, rows_note = None, "the two have no column in common whose values can be compared"
+            pairing, is_small = None, True
+            rows_note = "the two have no column in common whose values can be compared"
     diff = VersionDiff(
         chunk=request.chunk,
         old=old.side,
