@@ -166,6 +166,16 @@ def test_the_stories_of_failed_waiting_and_running_chunks_are_in_the_page(run: O
     assert len(ids) <= 100
 
 
+def test_a_story_shows_the_lines_of_code_in_which_the_chunk_failed(flow: Flow) -> None:
+    flow.register("load: -> raw")
+    lines = 'File "assets/raw.py", line 3, in raw\n    return rows.where("<b>")'
+    fail(flow.ledger, claim(flow.ledger, "load", "1"), "ValueError: no", lines)
+    page = Odf(url=flow.url).text("report", "-o", "-")
+    (shown,) = re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)
+    assert unescape(shown) == lines
+    assert "<b>" not in shown
+
+
 def test_names_with_shell_characters_are_quoted_in_copied_commands(run: Odf) -> None:
     page = run.text("report", "-o", "-")
     commands = [unescape(command) for command in re.findall(r'data-copy="(.*?)"', page)]

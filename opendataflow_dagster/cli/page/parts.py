@@ -42,8 +42,9 @@ class Stories:
         return name(key) if story is None else f'<a href="#story-{story}">{name(key)}</a>'
 
 
-def text(value: object) -> Html:
-    shown = printable(str(value))
+def text(value: object, *, lines: bool = False) -> Html:
+    """`lines`: keep its lines."""
+    shown = "\n".join(map(printable, str(value).splitlines())) if lines else printable(str(value))
     return escape(shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}…")
 
 

@@ -92,8 +92,12 @@ def _attempts(story: Story) -> Html:
         ]
         for attempt in story.attempts[-_ATTEMPTS:]
     ]
+    if not rows:
+        return ""
+    failed = [attempt.traceback for attempt in story.attempts if attempt.traceback]
+    lines = f"<h4>Where the newest of them failed</h4><pre>{text(failed[-1], lines=True)}</pre>" if failed else ""
     title = _newest("Attempts", len(story.attempts), _ATTEMPTS)
-    return title + table(["started", "duration", "outcome", "by", "reason"], rows) if rows else ""
+    return title + table(["started", "duration", "outcome", "by", "reason"], rows) + lines
 
 
 def _versions(story: Story) -> Html:
