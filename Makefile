@@ -40,7 +40,7 @@ docs: $(INSTALLED) ## build the documentation into build/docs; a broken link fai
 pictures: $(INSTALLED) ## take the pictures of Dagster's UI and of the terminal in the documentation again
 	ODF_SCREENSHOTS=1 $(BIN)/python -m pytest tests/system/test_browser.py -q
 
-bench: $(INSTALLED) ## measure; WHAT="claims chunks tick scripts" (all: half an hour), ARGS=--quick
+bench: $(INSTALLED) ## measure; WHAT="claims chunks tick stale scripts" (all: half an hour), ARGS=--quick
 	@set -e; for what in $(WHAT); do echo "== bench/$$what.py"; $(BIN)/python bench/$$what.py $(ARGS); done
 
 dev: $(INSTALLED) ## run Dagster over the embedded Postgres; PORT=3000

@@ -52,6 +52,7 @@ def heal_sensor(
         summary = f"{healed}; silent runs: {ended} ended; dead runs: {dead} chunks; reported to Dagster: {reported}"
         also = {"runs ended": ended, "chunks of dead runs": dead, "reported": reported}
         done = [f"{count:,} {what}" for what, count in {**healed.counts, **also}.items() if count]
+        done += [f"stale: {left}" for left in healed.left_stale]
         # Without what no installation without foreign clients has: the list shows little.
         state = {name: value for name, value in asdict(position).items() if value != getattr(Position(), name)}
         return tick(", ".join(done) or "nothing to heal", in_full=summary, state=json.dumps(state) if state else "")

@@ -105,7 +105,7 @@ def test_metrics_digest_and_report_count_stale_chunks(run: Odf, tmp_path_factory
     assert "3 stale chunks in pages, sums, tidy: odf stale" in words(run.text("digest"))
     page = tmp_path_factory.mktemp("report") / "report.html"
     run.text("report", "--output", str(page))
-    assert "READY, from old inputs" in page.read_text()
+    assert "READY, of old inputs" in page.read_text()
 
 
 @pytest.mark.usefixtures("stale")

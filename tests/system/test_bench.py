@@ -44,14 +44,21 @@ def test_the_benchmark_ends_with_its_figures(name: str) -> None:
     assert all(value > 0 for name, value in figures.items() if name != "note")
 
 
-def test_the_benchmark_of_ticks_ends_with_its_figures() -> None:
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [
+        ("tick.py", {"idle_s_at_1m", "runnable_10k_s"}),
+        ("stale.py", {"stale_1m_s", "publish_single_ratio", "publish_batched_ratio"}),
+    ],
+)
+def test_a_benchmark_of_one_ledger_ends_with_its_figures(name: str, figures: set[str]) -> None:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    command = [sys.executable, "bench/tick.py", "--smoke"]
+    command = [sys.executable, f"bench/{name}", "--smoke"]
     done = subprocess.run(
         command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
     )
 
     assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout.splitlines()[-1])
-    assert figures["idle_s_at_1m"] > 0
-    assert figures["runnable_10k_s"] > 0
+    measured = json.loads(done.stdout.splitlines()[-1])
+    assert set(measured) - {"note"} == figures
+    assert all(value > 0 for figure, value in measured.items() if figure != "note")

@@ -2,13 +2,14 @@
 -- READY chunks that are stale, of all DataSets or some, with the cause and how many stale chunks further down have it too. Those that
 -- are being made again are left out. Direct causes come first: the others follow from them.
 with shown as materialized (
+    -- In order first, so that the status of those shown is looked up, and of no others.
     select t.*
-      from dataflow.stale t
-     where (%(datasetids)s::text[] is null or t.datasetid = any (%(datasetids)s))
-       and (%(dataids)s::text[] is null or t.dataid = any (%(dataids)s))
-       and exists (select from dataflow.datastatus s
-                    where s.datasetid = t.datasetid and s.dataid = t.dataid and s.locktype = 'OUT' and s.status = 'READY' offset 0)
-     order by t.is_direct desc, t.datasetid, t.dataid
+      from (select * from dataflow.stale n
+             where (%(datasetids)s::text[] is null or n.datasetid = any (%(datasetids)s))
+               and (%(dataids)s::text[] is null or n.dataid = any (%(dataids)s))
+             order by n.is_direct desc, n.datasetid, n.dataid offset 0) t
+     cross join lateral (select from dataflow.datastatus s
+                          where s.datasetid = t.datasetid and s.dataid = t.dataid and s.locktype = 'OUT' and s.status = 'READY' limit 1) s
      limit %(count)s
 )
 select t.datasetid, t.dataid, own.version, t.input_datasetid, t.input_dataid, t.is_direct, used.version as used, n.version as current, t.since, t.by,

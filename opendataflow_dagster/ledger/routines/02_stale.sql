@@ -105,7 +105,7 @@ begin
 end
 $$;
 
--- Is one of these chunks stale, or marked so? Most are neither, and this costs less than to look for causes.
+-- Is one of these chunks stale, or marked so? Most are neither, and this costs less than to look again.
 create function dataflow.were_made_stale(p_chunks dataflow.chunk[]) returns boolean
     language plpgsql stable
     set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -117,7 +117,8 @@ begin
                               where s.datasetid = c.datasetid and s.dataid = c.dataid and s.locktype = 'OUT' offset 0) s
           join dataflow.data_manifest m on m.manifest_id = s.manifest_id
          cross join lateral dataflow.stale_inputs(c.datasetid, c.dataid, m.inputs))
-        or exists (select from unnest(p_chunks) c join dataflow.stale t on t.datasetid = c.datasetid and t.dataid = c.dataid);
+        or exists (select from unnest(p_chunks) c
+                    cross join lateral (select from dataflow.stale t where t.datasetid = c.datasetid and t.dataid = c.dataid offset 0) t);
 end
 $$;
 
@@ -137,7 +138,7 @@ begin
                (t.manifest_id, t.input_datasetid, t.input_dataid, t.used_id, t.is_direct)
                is distinct from (v.manifest_id, x.datasetid collate "C", x.dataid collate "C", x.used_id, x.is_newer) as differs,
                x.datasetid as input_datasetid, x.dataid as input_dataid, x.used_id, x.current_id, x.is_newer
-          from unnest(p_chunks) c
+          from (select distinct u.datasetid, u.dataid from unnest(p_chunks) u) c
          cross join lateral (select coalesce(max(s.manifest_id) filter (where s.status is distinct from 'SKIPPED'), max(s.manifest_id)) as manifest_id
                                from dataflow.datastatus s
                               where s.datasetid = c.datasetid and s.dataid = c.dataid and s.locktype = 'OUT' offset 0) v

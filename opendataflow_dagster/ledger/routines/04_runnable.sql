@@ -261,8 +261,8 @@ begin
 
     if p_is_another then
         -- Most chunks have their first version, which replaces nothing.
-        select array_agg(distinct row (c.datasetid, c.dataid)::dataflow.chunk),
-               array_agg(distinct row (c.datasetid, c.dataid)::dataflow.chunk) filter (where c.old_manifest_id is distinct from c.manifest_id),
+        select array_agg(row (c.datasetid, c.dataid)::dataflow.chunk),
+               array_agg(row (c.datasetid, c.dataid)::dataflow.chunk) filter (where c.old_manifest_id is distinct from c.manifest_id),
                bool_or(c.old_manifest_id is not null or c.old_status in ('READY', 'SKIPPED'))
           into chunks, own, is_replaced from unnest(p_changes) c;
         if around.inputs is null then
