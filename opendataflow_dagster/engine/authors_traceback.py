@@ -48,7 +48,7 @@ def note_function(error: BaseException, function: Callable[..., object]) -> None
     """The function that returned what failed later."""
     if (code := getattr(inspect.unwrap(function), "__code__", None)) is not None:
         place = f'{_NOTE}{in_project(code.co_filename)}", line {code.co_firstlineno}, in {code.co_name}'
-        error.add_note(f"{place}: the DataFrame that it returned failed")
+        error.add_note(f"{place}: what it returned could not be written")
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -51,6 +51,7 @@ class SparkSource(ABC):
         from ..warehouse.session import interrupt, tag_thread
 
         claim, spark, tag = held.claim, context.spark, f"opendataflow-{context.run_id}"
+        has_computed = False
         with held.cancellation.calling(partial(interrupt, spark, tag)):
             try:
                 tag_thread(spark, tag)
@@ -65,8 +66,9 @@ class SparkSource(ABC):
                 chunk = ChunkContext(
                     datasetid=declaration.datasetid, dataid=claim.dataid, claim=claim, spark=spark, log=context.log
                 )
+                computed, has_computed = self.compute(inputs, chunk), True
                 written = stage(
-                    require_frame(self.compute(inputs, chunk), declaration.datasetid),
+                    require_frame(computed, declaration.datasetid),
                     root=context.root,
                     datasetid=declaration.datasetid,
                     dataid=claim.dataid,
@@ -78,7 +80,7 @@ class SparkSource(ABC):
             except Exception as error:
                 if not (isinstance(error, OpenDataFlowError) and error.retryable):
                     refuse_dead_session(spark, error, f"chunk {claim.dataid}")
-                if declaration.function is not None:
+                if has_computed and declaration.function is not None:
                     note_function(error, declaration.function)
                 if isinstance(error, OpenDataFlowError):
                     raise

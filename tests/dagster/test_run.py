@@ -698,6 +698,26 @@ def test_an_external_chunk_without_a_manifest_is_read_as_declared_or_refused_wit
     assert "external_dataset('unreadable', read=...)" in refused.said
 
 
+def test_the_sensor_makes_several_chunks_without_declared_partitions_in_one_run(project: Project) -> None:
+    landing = external_dataset("landing", read=lambda spark, dataid: spark.range(5).selectExpr(f"'{dataid}' as day"))
+
+    @dataset(inputs={"source": "landing"})
+    def landed(source: DataFrame) -> DataFrame:
+        return source
+
+    project.build(landing, landed)
+    deliveries = ["delivery 1", "delivery 2"]
+    for delivery in deliveries:
+        project.flow.announce(f"landing/{delivery}")
+    project.instance.add_dynamic_partitions("landed", deliveries)
+
+    done = project.launch_as_sensor("landed", deliveries)
+
+    assert done.success, done.said
+    assert project.labels(done.run_id) == ("2", "delivery 1..delivery 2", None)
+    assert project.shown("landed", deliveries) == dict.fromkeys(deliveries, "materialized")
+
+
 def test_skipped_inputs_that_pass_have_no_rows(project: Project) -> None:
     months, short = monthly("2024-01-01", "2024-01-01"), daily("2024-01-01", "2024-01-02")
 
