@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..ledger import deadlines as ledger_deadlines
-from ..ledger.database import Ledger, Transaction
+from ..ledger.database import Ledger
 from ..ledger.deadlines import Freshness as Freshness
 from ..ledger.deadlines import LateChunk as LateChunk
+from ..ledger.overview import DatasetCounts, allow_table_scans
 from ..model.ids import DatasetId
 
 
@@ -45,11 +47,17 @@ class Deadlines:
 
 def find_deadlines(ledger: Ledger) -> Deadlines:
     with ledger.transaction() as transaction:
-        return deadlines_in(transaction)
+        allow_table_scans(transaction)
+        late, freshness = ledger_deadlines.late_chunks(transaction), ledger_deadlines.freshness(transaction)
+    return Deadlines(late=tuple(late), freshness=tuple(freshness))
 
 
-def deadlines_in(transaction: Transaction) -> Deadlines:
-    return Deadlines(
-        late=tuple(ledger_deadlines.late_chunks(transaction)),
-        freshness=tuple(ledger_deadlines.freshness(transaction)),
+def freshness_in(counted: Iterable[DatasetCounts]) -> tuple[Freshness, ...]:
+    """From figures that are there already."""
+    return tuple(
+        Freshness(
+            datasetid=counts.datasetid, fresh_within=counts.fresh_within, newest=counts.newest_ready, age=counts.age
+        )
+        for counts in counted
+        if counts.fresh_within is not None
     )

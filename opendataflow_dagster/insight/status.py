@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from ..ledger import overview, staleness, steering, waiting
 from ..ledger.database import Ledger, Transaction
+from ..ledger.deadlines import late_chunks
 from ..ledger.overview import DatasetCounts, RunnableCounts
 from ..ledger.overview import RunningChunk as RunningChunk
 from ..ledger.retry import gives_way
@@ -15,7 +16,7 @@ from ..ledger.staleness import StaleCount
 from ..ledger.steering import JobControl as JobControl
 from ..model.ids import ChunkKey, DataId, DatasetId, JobId
 from ..model.status import Status
-from .deadlines import Deadlines, deadlines_in
+from .deadlines import Deadlines, freshness_in
 from .obstacle import ChunkObstacle, first_obstacle, no_producer
 from .stale import is_left_to_a_person
 
@@ -78,7 +79,9 @@ def status(ledger: Ledger, *, running: int = 20) -> StatusOverview:
             ),
             controls=tuple(steering.controls(transaction)),
             running=tuple(overview.running_chunks(transaction, running)),
-            deadlines=deadlines_in(transaction),
+            deadlines=Deadlines(
+                late=tuple(late_chunks(transaction)), freshness=freshness_in(counts for counts, _ in counted)
+            ),
         )
 
 

@@ -28,6 +28,11 @@ class DatasetCounts:
     missing: int = 0
     #: READY chunks made by code other than the DataSet's.
     other_code: int = 0
+    #: When its newest READY chunk became READY, and how long ago that is.
+    newest_ready: datetime | None = None
+    age: timedelta | None = None
+    #: How large `age` may be; None: as large as it is.
+    fresh_within: timedelta | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

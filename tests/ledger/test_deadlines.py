@@ -173,6 +173,11 @@ def test_status_metrics_and_report_say_what_is_late(flow: Flow, run: Odf) -> Non
     flow.produce("price", days_ago(flow, 2))
     assert 'odf_freshness_seconds{dataset="prices"}' in run.text("metrics")
     assert "no data yet" not in run.text("status")
+    # The figures of the overview and the statement of its own agree.
+    (shown_freshness,) = run.json("status")["deadlines"]["freshness"]
+    (found,) = find_deadlines(flow.ledger).freshness
+    assert found.newest is not None
+    assert datetime.fromisoformat(shown_freshness["newest"]) == found.newest
 
 
 def test_a_ledger_without_missed_deadlines_says_nothing_of_them(flow: Flow, run: Odf) -> None:

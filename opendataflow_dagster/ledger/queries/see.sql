@@ -11,6 +11,7 @@ with chunk as materialized (
            min(s.dataid) filter (where s.status in ('PENDING', 'RESUBMIT')) as first_waiting,
            min(s.jobid) as low_jobid, max(s.jobid) as high_jobid,
            count(*) filter (where s.status = 'READY' and s.code_version <> p.code_version) as other_code,
+           max(s.modified) filter (where s.status = 'READY') as newest_ready,
            -- Past partitions, as far as that is cheap to say of a million.
            count(*) filter (where case p.kind
                  when 'daily' then s.dataid >= p.first and s.dataid <= p.newest and length(s.dataid) = 10
@@ -28,11 +29,13 @@ with chunk as materialized (
      where s.locktype = 'OUT' group by 1, 2
 ), counted as (
     select c.datasetid, jsonb_object_agg(c.status, c.chunks) as counts, min(c.oldest_waiting) as oldest_waiting, min(c.first_waiting) as first_waiting,
-           sum(c.past)::bigint as past, sum(c.other_code)::bigint as other_code, min(c.low_jobid) <> max(c.high_jobid) as is_shared
+           sum(c.past)::bigint as past, sum(c.other_code)::bigint as other_code, max(c.newest_ready) as newest_ready,
+           min(c.low_jobid) <> max(c.high_jobid) as is_shared
       from chunk c group by 1
 )
 select coalesce(d.datasetid, c.datasetid) as datasetid, j.jobid, d.datasetid is not null as is_registered, coalesce(c.counts, '{}') as counts,
        c.oldest_waiting, c.first_waiting, coalesce(c.other_code, 0) as other_code,
+       c.newest_ready, now() - c.newest_ready as age, d.fresh_within,
        case when p.kind is null then 0
             -- One by one: weeks and listed keys, which are few, and chunks that several producers have a row of.
             when p.kind in ('weekly', 'static') or c.is_shared
@@ -276,28 +279,25 @@ with made as (
       left join dataflow.dataset d on d.datasetid = w.datasetid
 ), placed as (
     -- Only DataSets that have such chunks are put in order. Times are in order as they are written.
-    select m.datasetid, m.dataid, m.code_version, m.current_code, m.is_other,
-           row_number() over (partition by m.datasetid
-                                  order by case when m.kind in ('hourly', 'daily', 'weekly', 'monthly') then m.dataid else dataflow.natural_key(m.dataid) end,
-                                           m.dataid) as place
-      from made m
-     where m.datasetid in (select o.datasetid from made o where o.is_other)
-), other as (
-    -- Neighbours made by the same code have the same difference.
-    select p.*, p.place - row_number() over (partition by p.datasetid, p.code_version order by p.place) as island
-      from placed p where p.is_other
+    select k.*, lag(case when k.is_other then k.code_version end) over (partition by k.datasetid order by k.sort_key, k.dataid) as code_before
+      from (select m.*, case when m.kind in ('hourly', 'daily', 'weekly', 'monthly') then m.dataid else dataflow.natural_key(m.dataid) end as sort_key
+              from made m
+             where m.datasetid in (select o.datasetid from made o where o.is_other)) k
+), numbered as (
+    select p.*, count(*) filter (where p.is_other and p.code_before is distinct from p.code_version)
+                    over (partition by p.datasetid order by p.sort_key, p.dataid rows unbounded preceding) as number
+      from placed p
 ), range as (
-    select o.datasetid, o.code_version, o.current_code, count(*) as chunks, min(o.place) as place,
-           (array_agg(o.dataid order by o.place))[1] as first, (array_agg(o.dataid order by o.place desc))[1] as last
-      from other o group by o.datasetid, o.code_version, o.current_code, o.island
+    select n.datasetid, n.code_version, n.current_code, n.number, count(*) as chunks,
+           (min(array[n.sort_key, n.dataid]))[2] as first, (max(array[n.sort_key, n.dataid]))[2] as last
+      from numbered n where n.is_other group by n.datasetid, n.number, n.code_version, n.current_code
 ), counted as (
-    select r.*, row_number() over (partition by r.datasetid order by r.place) as number, count(*) over (partition by r.datasetid) as ranges,
-           sum(r.chunks) over (partition by r.datasetid)::bigint as all_chunks
+    select r.*, count(*) over (partition by r.datasetid) as ranges, sum(r.chunks) over (partition by r.datasetid)::bigint as all_chunks
       from range r
 )
 select c.datasetid, c.code_version, c.current_code, c.chunks, c.first, c.last, c.ranges, c.all_chunks
   from counted c where c.number <= %(count)s
- order by c.datasetid, c.place
+ order by c.datasetid, c.number
 
 -- name: versions
 -- Every published version of a chunk, oldest first.
