@@ -20,7 +20,7 @@ READING = """
     is_shared lease_of max_attempts_of must_wait natural_key
     made_from other_inputs_of overlapping_roots past past_partitions problems_of problems_of_chunk question_placed
     question_ready
-    question_right question_safe question_valid refuse_isolation room spellings status_after_crash sweep_lock
+    question_right question_safe question_valid refuse_isolation room share_of spellings status_after_crash sweep_lock
     stale_inputs unlisted_input were_made_stale were_used
     versions_near versions_read versions_to_drop whose_turn with_manifests
     has_left_over server_timezone

@@ -12,7 +12,9 @@ import pytest
 from opendataflow_dagster.insight.status import status
 from opendataflow_dagster.ledger import retry
 from opendataflow_dagster.ledger.database import Ledger
+from opendataflow_dagster.model.dataset import Dataset
 from opendataflow_dagster.model.errors import BlockedBySession
+from opendataflow_dagster.model.ids import DatasetId
 from opendataflow_dagster.protocol import claim as claiming
 from opendataflow_dagster.protocol.claim import claim, claim_next
 from opendataflow_dagster.protocol.hold import hold
@@ -122,3 +124,17 @@ def test_a_verb_that_gave_way_still_has_the_chunks_that_a_generator_gave_it(made
         ada.rollback()
         assert holding.result(timeout=PATIENCE_SECONDS) == [key("raw/1")]
     assert made.status("raw/1") == "HOLD"
+
+
+def test_a_version_that_is_replaced_in_an_open_transaction_stops_no_other_chunk(flow: Flow) -> None:
+    flow.register("clean: raw -> tidy", "sum: tidy -> sums", raw=Dataset(datasetid=DatasetId("raw")))
+    for dataid in ("1", "2", "3"):
+        flow.announce(f"raw/{dataid}")
+    flow.produce("clean", "1")
+    flow.type("update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'raw' and dataid = '1'")
+    with typist(flow.url) as ada:
+        ada.execute(b"update dataflow.datastatus set status = 'READY' where datasetid = 'raw' and dataid = '1'")
+        flow.produce("clean", "2")
+        flow.psql.execute("set lock_timeout = '30s'")
+        flow.type("update dataflow.datastatus set status = 'RESUBMIT' where datasetid = 'raw' and dataid = '3'")
+    assert flow.status("tidy/2") == "READY"

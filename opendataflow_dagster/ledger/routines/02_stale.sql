@@ -37,33 +37,50 @@ begin atomic
                     where t.datasetid = i.datasetid and t.dataid = i.dataid and t.manifest_id = i.manifest_id);
 end;
 
+-- Which of 64 shares of a DataSet's chunks is this one in? A server holds only some thousands of locks, so there is none for each chunk.
+create function dataflow.share_of(p_dataid text) returns integer
+    language sql immutable parallel safe
+    return hashtext(p_dataid) & 63;
+
 -- Of two transactions, one that gives an input another version and one that publishes something made from the input, the second
--- must see the first. All DataSets are locked at once and in one order, before any row below: in a mode that publications
+-- must see the first. All locks are taken at once and in one order, before any row below: in a mode that publications
 -- share where their chunks are read (p_read), and alone where a version is replaced, with everything that is made
 -- from it (p_replaced).
-create function dataflow.lock_versions(p_read text[], p_replaced text[]) returns void
+--
+-- First of each DataSet, then of the share of these chunks (p_dataids) in it. Where every chunk below has the same dataid, the DataSets
+-- are locked in the shared mode, so other chunks do not wait. Where one does not, or p_dataids is null, they are locked as a whole.
+create function dataflow.lock_versions(p_read text[], p_replaced text[], p_dataids text[]) returns void
     language plpgsql
 as $$
+declare
+    below     text[] := '{}';
+    are_whole boolean := p_dataids is null;
 begin
-    if p_replaced is null then
-        perform pg_advisory_xact_lock_shared(hashtext('dataflow versions'), l.key)
-           from (select distinct hashtext(u.datasetid) as key from unnest(p_read) as u(datasetid) order by 1) l;
-        return;
+    if p_replaced is not null then
+        with recursive made as (
+            select u.datasetid collate "C" as datasetid, false as is_other from unnest(p_replaced) as u(datasetid)
+            union
+            select o.datasetid, r.mapping <> 'equal'
+              from made b
+              join dataflow.job r on r.datasetid = b.datasetid and r.itemtype = 'IN'
+              join dataflow.job o on o.jobid = r.jobid and o.itemtype = 'OUT'
+        )
+        select array_agg(distinct m.datasetid), are_whole or bool_or(m.is_other) into below, are_whole from made m;
     end if;
-    perform case when l.is_replaced then pg_advisory_xact_lock(hashtext('dataflow versions'), l.key)
+    perform case when are_whole and l.is_replaced then pg_advisory_xact_lock(hashtext('dataflow versions'), l.key)
                  else pg_advisory_xact_lock_shared(hashtext('dataflow versions'), l.key) end
-       from (with recursive below as (
-                 select u.datasetid collate "C" as datasetid from unnest(p_replaced) as u(datasetid)
-                 union
-                 select o.datasetid
-                   from below b
-                   join dataflow.job r on r.datasetid = b.datasetid and r.itemtype = 'IN'
-                   join dataflow.job o on o.jobid = r.jobid and o.itemtype = 'OUT'
-             )
-             select hashtext(d.datasetid) as key, bool_or(d.is_replaced) as is_replaced
-               from (select b.datasetid, true as is_replaced from below b
+       from (select hashtext(d.datasetid) as key, bool_or(d.is_replaced) as is_replaced
+               from (select u.datasetid, true as is_replaced from unnest(below) as u(datasetid)
                      union all
                      select u.datasetid, false from unnest(p_read) as u(datasetid)) d
+              group by 1 order by 1) l;
+    perform case when l.is_replaced then pg_advisory_xact_lock(hashtext('dataflow share'), l.key)
+                 else pg_advisory_xact_lock_shared(hashtext('dataflow share'), l.key) end
+       from (select hashtext(d.datasetid || '/' || c.share) as key, bool_or(d.is_replaced) as is_replaced
+               from (select u.datasetid, true as is_replaced from unnest(below) as u(datasetid) where not are_whole
+                     union all
+                     select u.datasetid, false from unnest(p_read) as u(datasetid)) d
+              cross join (select distinct dataflow.share_of(u.dataid) as share from unnest(p_dataids) as u(dataid)) c
               group by 1 order by 1) l;
 end
 $$;
@@ -242,7 +259,7 @@ begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform dataflow.refuse_isolation();
     end if;
-    perform dataflow.lock_versions('{}', outputs || orphans);
+    perform dataflow.lock_versions('{}', outputs || orphans, null);
     dataids := array(
         select c.dataid
           from (select s.dataid

@@ -270,7 +270,7 @@ begin
         end if;
         is_replaced := is_replaced or around.are_read and dataflow.were_used(chunks);
         if own is not null or is_replaced then
-            perform dataflow.lock_versions(around.inputs, case when is_replaced then around.datasetids end);
+            perform dataflow.lock_versions(around.inputs, case when is_replaced then around.datasetids end, array(select c.dataid from unnest(chunks) c));
             select m.redirected into redirected
               from dataflow.mark_stale(coalesce(own, '{}'), case when is_replaced then chunks else '{}' end) m;
         end if;

@@ -24,7 +24,7 @@ create function dataflow.idle_writers() returns integer[]
                                         and l.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock')
                                         or l.locktype = 'advisory' and l.objsubid = 2
                                         and l.classid::bigint in (select hashtext(k.lock)::bigint & 4294967295
-                                                                    from unnest(array['dataflow', 'dataflow room', 'dataflow turn', 'dataflow inputs']) k(lock))))
+                                                                    from unnest(array['dataflow', 'dataflow room', 'dataflow turn', 'dataflow inputs', 'dataflow versions', 'dataflow share']) k(lock))))
                   order by a.xact_start limit 3);
 
 -- The sessions in words, and the next step. DF004 tells our program that waiting longer is no use.

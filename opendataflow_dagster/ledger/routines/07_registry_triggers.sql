@@ -205,7 +205,7 @@ begin
                                         where s.datasetid = j.datasetid and s.dataid = c.dataid and s.locktype = 'OUT' and s.manifest_id is not null
                                         limit 1) s);
     if made <> '{}' then
-        perform dataflow.lock_versions('{}', array(select distinct m.datasetid from unnest(made) m));
+        perform dataflow.lock_versions('{}', array(select distinct m.datasetid from unnest(made) m), null);
         select m.redirected into redirected from dataflow.mark_stale(made, '{}') m;
     end if;
     perform dataflow.lock_planned_inputs(array(select distinct j.jobid from unnest(jobids) as j(jobid)));

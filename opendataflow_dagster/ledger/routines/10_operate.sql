@@ -54,7 +54,7 @@ begin
     perform pg_advisory_xact_lock(hashtextextended('announce ' || p_datasetid, 0));
     -- Here, because new chunks come before those that are announced again, and wake their consumers.
     if exists (select from dataflow.datastatus s where s.datasetid = p_datasetid and s.dataid = any (p_dataids) and s.locktype = 'OUT') then
-        perform dataflow.lock_versions('{}', array[p_datasetid]);
+        perform dataflow.lock_versions('{}', array[p_datasetid], p_dataids);
     end if;
     return query
     with given as materialized (
