@@ -193,6 +193,9 @@ def test_a_digest_tells_each_missed_deadline_once(flow: Flow, run: Odf) -> None:
     assert [chunk["dataid"] for chunk in digest["late"]] == [days_ago(flow, 1), days_ago(flow, 2)]
     assert digest["subject"] == "1 DataSet late"
     assert f"- late: prices, {days_ago(flow, 1)} is missing and 1 earlier chunk, since" in digest["text"]
+    # Deadlines alone are news, too.
+    assert "Subject: odf: 1 DataSet late" in run.text("digest", "--since", "2d", "--mail", "ops@example.com")
+    assert run.text("digest", "--since", "2d", "--webhook", "--dry-run").startswith("1 DataSet late\n- late: prices")
     due = datetime.fromisoformat(digest["late"][0]["due"])
     after = (due + timedelta(seconds=1)).astimezone(UTC).isoformat()
     assert run.json("digest", "--since", after)["late"] == []
