@@ -50,7 +50,9 @@ def show(deadlines: Deadlines) -> None:
 
 def lines(deadlines: Deadlines) -> list[str]:
     """For a message."""
-    return [
-        f"- late: {late.datasetid}, {late.what}" + (f", since {output.moment(late.since)}" if late.since else "")
-        for late in find_late(deadlines)
-    ]
+    found: list[str] = []
+    for late in find_late(deadlines):
+        since = f", since {output.moment(late.since)}" if late.since else ""
+        # A foreign client may have written any text as the status.
+        found.append(output.printable(f"- late: {late.datasetid}, {late.what}{since}"))
+    return found

@@ -11,6 +11,7 @@ from ..ledger.database import Ledger
 from ..ledger.deadlines import Freshness as Freshness
 from ..ledger.deadlines import LateChunk as LateChunk
 from ..ledger.overview import DatasetCounts, allow_table_scans
+from ..ledger.retry import gives_way
 from ..model.ids import DatasetId
 
 
@@ -45,6 +46,7 @@ class Deadlines:
         )
 
 
+@gives_way
 def find_deadlines(ledger: Ledger) -> Deadlines:
     with ledger.transaction() as transaction:
         allow_table_scans(transaction)

@@ -201,6 +201,20 @@ def test_a_digest_tells_each_missed_deadline_once(flow: Flow, run: Odf) -> None:
     assert run.json("digest", "--since", after)["late"] == []
 
 
+def test_the_status_of_a_foreign_client_reaches_no_terminal_and_no_message_raw(flow: Flow, run: Odf) -> None:
+    declare(flow, expected_by="00:01")
+    flow.type(
+        "insert into dataflow.datastatus values ('prices', 'someone', %s, 'OUT', %s, now())",
+        days_ago(flow, 1),
+        "odd\x1b[2J",
+    )
+    for command in ("status", "digest"):
+        words = (command,) if command == "status" else (command, "--since", "2d")
+        shown = run.text(*words)
+        assert f"{days_ago(flow, 1)} is odd" in shown
+        assert "\x1b" not in shown
+
+
 def test_what_became_late_in_a_time_is_what_a_digest_of_that_time_tells() -> None:
     now = datetime(2024, 1, 2, tzinfo=UTC)
     old = Freshness(
