@@ -64,13 +64,17 @@ select dataflow.announce('raw', array_agg(to_char(i, 'FM0000000')), array_agg(js
 _STUBS = """
 create or replace function dataflow.were_used(p_chunks dataflow.chunk[]) returns boolean
     language sql stable return false;
-create or replace function dataflow.lock_versions(p_read text[], p_replaced text[]) returns void
+create or replace function dataflow.lock_versions(p_read text[], p_replaced text[], p_dataids text[]) returns void
     language plpgsql as $$ begin end $$;
 create or replace function dataflow.mark_stale(p_own dataflow.chunk[], p_changed dataflow.chunk[],
                                                out turned dataflow.chunk[], out redirected dataflow.chunk[])
     language plpgsql as $$ begin turned := '{}'; redirected := '{}'; end $$;
 """
-_KEPT = ("were_used(dataflow.chunk[])", "lock_versions(text[],text[])", "mark_stale(dataflow.chunk[],dataflow.chunk[])")
+_KEPT = (
+    "were_used(dataflow.chunk[])",
+    "lock_versions(text[],text[],text[])",
+    "mark_stale(dataflow.chunk[],dataflow.chunk[])",
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

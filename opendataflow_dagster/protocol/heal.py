@@ -179,31 +179,33 @@ class _Heal:
         return rebuilt
 
     def _rebuild_stale_of(self, jobid: JobId) -> int:
-        def step() -> tuple[str | None, int]:
-            with self.ledger.transaction(actor=f"heal{self.person}") as transaction:
-                return healing.rebuild_stale(transaction, jobid, after, PORTION)
-
-        after, corrected = "", 0
-        while True:
-            last, more = retry_conflicts(step, PATIENCE_SECONDS)
-            corrected += more
-            if last is None:
-                return corrected
-            after = last
+        return sum(
+            self._in_portions(lambda transaction, after: healing.rebuild_stale(transaction, jobid, after, PORTION))
+        )
 
     def _rebuild_job(self, jobid: JobId) -> tuple[int, int]:
-        def step() -> tuple[str | None, int, int]:
-            with self.ledger.transaction(actor=f"heal{self.person}") as transaction:
-                if not after:
-                    healing.rebuild_turns(transaction, jobid)
-                return healing.rebuild_after(transaction, jobid, after, PORTION)
+        def step(transaction: Transaction, after: str) -> tuple[str | None, tuple[int, int]]:
+            if not after:
+                healing.rebuild_turns(transaction, jobid)
+            last, added, removed = healing.rebuild_after(transaction, jobid, after, PORTION)
+            return last, (added, removed)
 
-        after, added, removed = "", 0, 0
+        portions = self._in_portions(step)
+        return sum(added for added, _ in portions), sum(removed for _, removed in portions)
+
+    def _in_portions(self, step: Callable[[Transaction, str], tuple[str | None, Found]]) -> list[Found]:
+        """Each in a transaction of its own, until the step says that it was the last."""
+
+        def act() -> tuple[str | None, Found]:
+            with self.ledger.transaction(actor=f"heal{self.person}") as transaction:
+                return step(transaction, after)
+
+        after, found = "", []
         while True:
-            last, more, less = retry_conflicts(step, PATIENCE_SECONDS)
-            added, removed = added + more, removed + less
+            last, more = retry_conflicts(act, PATIENCE_SECONDS)
+            found.append(more)
             if last is None:
-                return added, removed
+                return found
             after = last
 
     def _each(
