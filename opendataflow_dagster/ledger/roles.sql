@@ -74,13 +74,13 @@ begin
           update (locktype, status, modified, reason, retries)
         on dataflow.datastatus to dataflow_operator, dataflow_admin;
     grant insert (jobid, concurrency, paused, reason), update (concurrency, paused, reason) on dataflow.job_control to dataflow_operator, dataflow_admin;
-    grant insert on dataflow.failure to dataflow_operator, dataflow_admin;
     grant insert, delete on dataflow.reported to dataflow_operator, dataflow_admin;
     grant execute on function
         dataflow.request(text, text[], timestamptz, bigint, text, text, text[], text[], text[]),
         dataflow.plan(text, text[], bigint, text[], text[], text[]),
         dataflow.claim(text, json, integer, bigint, boolean), dataflow.force(text, text, bigint, text),
         dataflow.record(text, text[], text[], boolean), dataflow.publish(json),
+        dataflow.fail(text[], text[], text[], bigint[], text[], text[]),
         dataflow.renew(text[], text[], text[], bigint[], interval[]),
         dataflow.announce(text, text[], jsonb[]), dataflow.rollback(bigint, text),
         dataflow.evaluate(text[], text[]), dataflow.open_days(), dataflow.remove_left_over(), dataflow.patrol(integer), dataflow.settle(text, integer, text[]),

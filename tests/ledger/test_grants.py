@@ -28,7 +28,7 @@ READING = """
 #: What an operator does beyond typing a status. With the rights of the owner, and arguments of plain types.
 OPERATING = """
     announce begin_run claim delete_empty_run drop_versions end_forgotten_runs end_run evaluate evaluate_again force
-    open_days patrol plan publish rebuild_stale rebuild_turns record record_heartbeat renew request
+    fail open_days patrol plan publish rebuild_stale rebuild_turns record record_heartbeat renew request
     register_script remove_left_over rollback script_items settle versions_dropped
 """
 #: Who is in the way. With the rights of the owner, who may see what the sessions of his own logins do.
@@ -66,7 +66,6 @@ _WRITE = {"INSERT", "UPDATE", "DELETE"}
 #: What is written, by whom. Every role reads every table, except for the passwords in dataset.
 OPERATORS_WRITE: dict[str, set[str]] = {
     "datastatus": _STATUS,
-    "failure": {"INSERT"},
     "job_control": _CONTROL,
     "reported": {"INSERT", "DELETE"},
 }

@@ -49,6 +49,15 @@ def produced_twice(flow: Flow) -> str:
     return ""
 
 
+def stale(flow: Flow) -> str:
+    flow.register("clean: raw -> tidy")
+    flow.produce("load", "1")
+    flow.produce("clean", "1")
+    resubmit(flow.ledger, [key("raw/1")], by="test")
+    flow.produce("load", "1")
+    return ""
+
+
 def long_ago(flow: Flow) -> str:
     produced_twice(flow)
     # Triggers forbid changing a manifest; this stands in for a clock 30 days ahead.
@@ -125,6 +134,7 @@ SCENES: dict[str, tuple[Callable[[Flow], str], str]] = {
     "job set": (nothing, "load --lease 2h"),
     "pause": (nothing, "load"),
     "plan": (nothing, "load 2 --apply"),
+    "refresh": (stale, "tidy"),
     "resubmit": (produced, "raw 1"),
     "resume": (paused, "load"),
     "rollback": (produced_twice, "raw 1"),

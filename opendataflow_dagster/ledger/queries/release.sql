@@ -1,19 +1,8 @@
 -- name: release_failed
--- The work failed: FAILED, unless the retry policy resubmits it. A claim that was lost leaves nothing.
-with released as (
-    update dataflow.datastatus s set status = 'FAILED', reason = g.reason
-      from unnest(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[], %(reasons)s::text[],
-                  %(tracebacks)s::text[])
-           as g(datasetid, jobid, dataid, claim_id, reason, traceback)
-     where s.datasetid = g.datasetid and s.jobid = g.jobid and s.dataid = g.dataid and s.locktype = 'OUT'
-       and s.status = 'RUNNING' and s.claim_id = g.claim_id and s.lease_until > clock_timestamp()
-    returning g.claim_id, g.traceback
-), kept as (
-    insert into dataflow.failure (claim_id, traceback)
-    select distinct r.claim_id, r.traceback from released r where r.traceback is not null
-        on conflict (claim_id) do nothing
-)
-select r.claim_id from released r
+-- The work failed.
+select f.claim_id
+  from dataflow.fail(%(datasetids)s::text[], %(jobids)s::text[], %(dataids)s::text[], %(claim_ids)s::bigint[], %(reasons)s::text[],
+                     %(tracebacks)s::text[]) as f(claim_id)
 
 -- name: release_abandoned
 -- The work was abandoned without a result: the crash rule applies.
