@@ -114,7 +114,7 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(month: Project) ->
         (
             "hold",
             {"dataset": "row", "dataids": [day(1)], "person": "ada"},
-            "DataSet row is not registered; list the DataSets with: odf dataset list",
+            "DataSet row is not registered; did you mean raw?",
         ),
         ("unhold", {"dataset": "raw", "dataids": [day(9)], "person": "ada"}, f"there is no chunk raw/{day(9)}"),
         (

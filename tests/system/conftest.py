@@ -6,11 +6,13 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.dagster.conftest import dagster_template as dagster_template
 from tests.dagster.conftest import project as project
 from tests.dagster_server import ROOT, Server, dagster_server
 from tests.databases import temporary_database
+from tests.effort import PATIENCE_SECONDS
 from tests.spark.conftest import spark as spark
 
 
@@ -25,7 +27,8 @@ def served(server: str, dagster_template: str, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """The path of a browser."""
+    """The path of a browser, for whose pages a test waits patiently."""
+    expect.set_options(timeout=PATIENCE_SECONDS * 1000)
     return _program("chromium", "chromium-browser", "google-chrome")
 
 

@@ -47,7 +47,7 @@ def partitions_of(page: Page, served: Server, asset: str) -> None:
     expect(page.get_by_text("30 Partitions Selected")).to_be_visible()
 
 
-def materialize(page: Page, choose: str, partitions: str) -> None:
+def materialize(page: Page, choose: str, partitions: str | re.Pattern[str]) -> None:
     """Go through the `Materialize` dialog as a person does."""
     page.get_by_role("button", name="Materialize").first.click()
     dialog = page.locator(".dagster-portal")
@@ -111,7 +111,8 @@ def repaired(page: Page, served: Server) -> Repair:
 
     for day in BAD:
         (served.bad / day).unlink()
-    materialize(page, "Failed", "2 partitions")
+    # Days of other tests of the same server may have failed, too.
+    materialize(page, "Failed", re.compile(r"^\d+ partitions$"))
     wait_until_shown(page, failed=0, materialized=30)
     return Repair(failed=failed, versions={day: flow.chunk(f"raw/{day}").version for day in DAYS})
 
