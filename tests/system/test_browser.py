@@ -142,3 +142,18 @@ def test_the_failed_run_names_the_chunks_and_the_reason(page: Page, served: Serv
     page.goto(f"{served.address}/runs/{failed.run_id}")
     expect(page.get_by_text("2 of 30 chunks of raw were not made").first).to_be_visible(timeout=PATIENCE)
     picture(page, served, "why-it-failed")
+
+
+def test_the_checks_of_a_dataset_stand_in_the_checks_tab_with_their_results(
+    page: Page, served: Server, repaired: Repair
+) -> None:
+    page.goto(f"{served.address}/assets/raw?view=checks")
+    expect(page.get_by_text("Checks (2)", exact=True)).to_be_visible()
+    # It warns: its versions are published.
+    expect(page.get_by_text("between(id, 0, 8)", exact=True).first).to_be_visible()
+    page.get_by_text("row_count", exact=True).first.click()
+    for shown in ("10 rows, expected at least 1", "Passed"):
+        expect(page.get_by_text(shown, exact=True).first).to_be_visible()
+
+    page.goto(f"{served.address}/asset-groups")
+    expect(page.get_by_text("1 / 2 Passed", exact=True).first).to_be_visible()
